@@ -7,20 +7,20 @@
 
 #include "base/check.h"
 #include "cost_model/feature_columns.h"
+#include "cost_model/machine_rates.h"
 
 namespace tilefarm::cost_model {
 namespace {
 
-// A typical core of the last ten years: two vector operations, two loads and
-// one store per cycle, and a latency of four cycles. Bytes per cycle and core
-// from L2, L3 and memory.
-constexpr double kVectorOps = 2;
+// The core of machine_rates.h: two loads and one store per cycle, and a latency
+// of four cycles.
+constexpr double kVectorOps = kVectorOpsPerCycle;
 constexpr double kLoads = 2;
 constexpr double kStores = 1;
 constexpr double kLatency = 4;
-constexpr double kBytesFromL2 = 56;
-constexpr double kBytesFromL3 = 24;
-constexpr double kBytesFromMemory = 8;
+constexpr double kBytesFromL2 = kBytesFromL2PerCycle;
+constexpr double kBytesFromL3 = kBytesFromL3PerCycle;
+constexpr double kBytesFromMemory = kBytesFromMemoryPerCycle;
 // Arithmetic and traffic overlap; this share of the shorter one adds to the
 // longer.
 constexpr double kNotHidden = 0.1;

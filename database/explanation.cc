@@ -51,7 +51,7 @@ constexpr std::array<std::string_view, 20> kFateTexts = {
     "stale: made by another compiler (--allow-stale takes them)",
     "calls a library's kernel (--allow-library takes them)",
     "timed by an emulator (--allow-emulated takes them)",
-    "rounds differently or leaves out terms (--strict-fp)",
+    "rounds differently or leaves out terms (--strict-fp, --no-winograd)",
     "timed by an emulator, and one of a real device fits",
     "fits, but at a later step of the fallback order",
     "fits, but is tuned for another number of cores",
@@ -266,8 +266,10 @@ std::vector<std::string> LeftOut(std::span<const Examined> examined) {
                                    " (--allow-library takes them)"));
   }
   if (floats > 0) {
-    reasons.push_back(absl::StrCat(
-        floats, " that round differently or leave out terms (--strict-fp)"));
+    reasons.push_back(
+        absl::StrCat(floats,
+                     " that round differently or leave out terms (--strict-fp, "
+                     "--no-winograd)"));
   }
   return reasons;
 }

@@ -53,6 +53,11 @@ class SqliteStore final : public Store,
   absl::StatusOr<std::vector<Record>> FindRecords(
       const std::string& workload_hash,
       const std::string& target_key) const override;
+  absl::StatusOr<std::vector<OutcomeRow>> ListOutcomes(
+      const OutcomeFilter& filter) const override;
+  absl::StatusOr<std::vector<TaskFigures>> ListTaskFigures() const override;
+  absl::StatusOr<std::string> GetSketch(int64_t id) const override;
+  absl::StatusOr<Record> GetRecord(int64_t id) const override;
   absl::StatusOr<bool> HasCandidate(
       const std::string& candidate_id) const override;
   absl::StatusOr<int64_t> RecordOf(

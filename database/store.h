@@ -15,11 +15,13 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "compiler/ir/float_rule.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/target/target.h"
 #include "database/device_tables.h"
 #include "database/explanation.h"
 #include "database/fit.h"
+#include "database/outcomes.h"
 #include "database/record.h"
 #include "database/regression_tables.h"
 
@@ -83,8 +85,10 @@ struct BestQuery {
   bool allow_library = false;
   // Also records timed on an emulated device, where no other fits.
   bool allow_emulated = false;
-  // Where set, only records of whose program and trace, as text, it is true:
-  // driver::KeepsFloats.
+  // What records may do to floats. Where it does not permit everything,
+  // `keeps_floats` is driver::ObeysRule of it: only records of whose program
+  // and trace, as text, that is true.
+  ir::FloatRule floats = ir::FloatRule::kMayDiffer;
   std::function<bool(const std::string& program, const std::string& trace)>
       keeps_floats;
   // Compares all records instead of using their stored ranks. The answer is the
@@ -141,6 +145,16 @@ class Store {
   virtual absl::StatusOr<std::vector<Record>> FindRecords(
       const std::string& workload_hash,
       const std::string& target_key) const = 0;
+  // The numbers of the records that pass, in order of id, or the latest first.
+  // FailedPrecondition: the file has the schema before the current one.
+  virtual absl::StatusOr<std::vector<OutcomeRow>> ListOutcomes(
+      const OutcomeFilter& filter) const = 0;
+  // In order of workload and target. FailedPrecondition as above.
+  virtual absl::StatusOr<std::vector<TaskFigures>> ListTaskFigures() const = 0;
+  // The fixed text of a sketch, with ? for each decision. NotFound.
+  virtual absl::StatusOr<std::string> GetSketch(int64_t id) const = 0;
+  // With its re-measurements. NotFound: no record has the id.
+  virtual absl::StatusOr<Record> GetRecord(int64_t id) const = 0;
   virtual absl::StatusOr<bool> HasCandidate(
       const std::string& candidate_id) const = 0;
   // The id of the candidate's record; NotFound: it has none.

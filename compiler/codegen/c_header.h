@@ -5,15 +5,14 @@
 #include <span>
 #include <string>
 
-#include "compiler/codegen/codegen.h"
+#include "compiler/codegen/signature.h"
 #include "compiler/target/target.h"
 
 namespace tilefarm::codegen {
 
-// Prototypes, with each buffer's dtype and shape in comments; for GPUs those of
-// DeviceSymbols (host_stub.h). `functions` are
-// not lowered, so that their buffers still have shapes.
-std::string CHeader(std::span<const LoweredFunction> functions,
+// Prototypes, with what callers need to know in comments; for GPUs those of
+// DeviceSymbols (host_stub.h).
+std::string CHeader(std::span<const Signature> functions,
                     const target::Target& target);
 
 }  // namespace tilefarm::codegen

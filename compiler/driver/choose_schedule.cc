@@ -11,6 +11,7 @@
 #include "compiler/driver/zero_terms.h"
 #include "compiler/ir/library_call.h"
 #include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/tensor_intrin.h"
@@ -77,7 +78,8 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
     query.allow_stale = permissions.allow_stale;
     query.allow_library = permissions.allow_library;
     query.allow_emulated = permissions.allow_emulated;
-    if (permissions.strict_fp) query.keeps_floats = KeepsFloats;
+    query.floats = permissions.record_floats();
+    query.keeps_floats = ObeysRule(query.floats);
     const absl::StatusOr<database::BestMatch> best = find(query);
     if (best.status().code() == absl::StatusCode::kNotFound) {
       TF_ASSIGN_OR_RETURN(
@@ -90,12 +92,13 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
       continue;
     }
     TF_RETURN_IF_ERROR(best.status());
-    if (permissions.strict_fp &&
-        !KeepsFloats(best->record.program, best->record.trace)) {
+    if (!Obeys(query.floats, best->record.program, best->record.trace)) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the server's record of ", function->name,
-          " changes floats, although --strict-fp was asked for: the server is "
-          "older than this tunec"));
+          permissions.strict_fp
+              ? " changes floats, although --strict-fp was asked for"
+              : " uses winograd, although --no-winograd was asked for",
+          ": the server is older than this tunec"));
     }
     absl::StatusOr<ir::PrimFuncPtr> scheduled =
         ReplayRecord(best->record, *function);
@@ -113,7 +116,10 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
                               .median_seconds = best->record.median_seconds,
                               .program = best->record.program,
                               .trace = best->record.trace,
-                              .database = best->database});
+                              .database = best->database,
+                              .algorithms = AlgorithmsOf(best->record.trace),
+                              .keeps_floats = KeepsFloats(best->record.program,
+                                                          best->record.trace)});
   }
   return result;
 }
@@ -130,8 +136,15 @@ absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
                                           : function,
                                       target, floats));
     result.module.functions.push_back(scheduled.module().functions[0]);
+    const std::string trace = scheduled.trace().Print();
     result.choices.push_back(
-        {.function = function->name, .schedule = "default", .reason = reason});
+        {.function = function->name,
+         .schedule = "default",
+         .reason = reason,
+         .algorithms = AlgorithmsOf(trace),
+         // With zero terms apart, the trace is of another program.
+         .keeps_floats = floats == ir::FloatRule::kAsWritten ||
+                         KeepsFloats(ir::Print(*function), trace)});
   }
   return result;
 }
@@ -146,9 +159,16 @@ absl::StatusOr<ScheduledModule> ScheduleByTrace(const ir::IRModule& module,
   TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
                       schedule::Replay(trace, module, /*seed=*/0, floats));
   ScheduledModule result{scheduled.module(), {}};
+  const bool kept =
+      floats == ir::FloatRule::kAsWritten ||
+      schedule::Replay(trace, module, /*seed=*/0, ir::FloatRule::kAsWritten)
+          .ok();
   for (const ir::PrimFuncPtr& function : module.functions) {
-    result.choices.push_back(
-        {.function = function->name, .schedule = "trace", .reason = "given"});
+    result.choices.push_back({.function = function->name,
+                              .schedule = "trace",
+                              .reason = "given",
+                              .algorithms = AlgorithmsOf(trace_text),
+                              .keeps_floats = kept});
   }
   return result;
 }

@@ -27,6 +27,10 @@ struct Choice {
   std::string database;  // the file that it is from, if several were given
   // With --explain: of records and of default schedules.
   std::optional<database::Explanation> explanation;
+  // AlgorithmsOf the trace, and whether it keeps floats as written
+  // (kept_floats.h).
+  std::vector<std::string> algorithms = {};
+  bool keeps_floats = true;
   // The kernel libraries that it calls; the artifact needs them to load.
   std::vector<std::string> libraries;
 };
@@ -39,12 +43,17 @@ struct Permissions {
   bool allow_emulated = false;  // if no record of a real device fits
   // For schedules without a record; those of records were verified.
   bool allow_rounding = false;
-  bool strict_fp = false;  // only records that keep floats as written
+  bool strict_fp = false;    // only records that keep floats as written
+  bool no_winograd = false;  // no records that use Winograd's algorithm
 
+  // The rule for records, and for traces by hand.
+  ir::FloatRule record_floats() const {
+    if (strict_fp) return ir::FloatRule::kAsWritten;
+    return no_winograd ? ir::FloatRule::kNoWinograd : ir::FloatRule::kMayDiffer;
+  }
   // The rule for schedules without a record.
   ir::FloatRule floats() const {
-    return allow_rounding ? ir::FloatRule::kMayDiffer
-                          : ir::FloatRule::kAsWritten;
+    return allow_rounding ? record_floats() : ir::FloatRule::kAsWritten;
   }
 };
 

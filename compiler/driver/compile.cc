@@ -13,6 +13,7 @@
 #include "compiler/codegen/c_library.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/device_module.h"
+#include "compiler/codegen/function_info.h"
 #include "compiler/codegen/host_stub.h"
 #include "compiler/codegen/js_loader.h"
 #include "compiler/codegen/link.h"
@@ -141,6 +142,7 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
                       NameFunctions(module, options));
   std::vector<codegen::LoweredFunction> lowered;
   std::vector<codegen::LoweredFunction> described = named;
+  std::vector<codegen::Signature> signatures;
   Artifact artifact;
   std::set<std::string> exported;
   for (size_t i = 0; i < named.size(); ++i) {
@@ -155,15 +157,24 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
     for (const codegen::PackedParameter& one : lowered.back().packed) {
       packed.push_back(one.parameter);
     }
-    for (const std::string& symbol : codegen::ExportedSymbols(lowered.back())) {
+    signatures.push_back(
+        codegen::SignatureOf(function, lowered.back(), options.target));
+    std::vector<std::string> symbols = codegen::ExportedSymbols(lowered.back());
+    symbols.push_back(codegen::InfoSymbol(function.symbol));
+    for (const std::string& symbol : symbols) {
       if (!exported.insert(symbol).second) {
         return absl::InvalidArgumentError(
             absl::StrCat("two functions have the symbol '", symbol, "'"));
       }
     }
   }
-  TF_ASSIGN_OR_RETURN(const std::vector<std::string> objects,
+  TF_ASSIGN_OR_RETURN(std::vector<std::string> objects,
                       EmitObjects(lowered, options.target));
+  // Of a WebAssembly module its loader knows the signatures.
+  if (!options.target.is_webassembly()) {
+    TF_ASSIGN_OR_RETURN(objects.emplace_back(),
+                        codegen::EmitInfoObject(signatures, options.target));
+  }
   const target::Target host = options.target.HostPart();
   TF_ASSIGN_OR_RETURN(artifact.shared_object,
                       codegen::LinkSharedObject(objects, host));
@@ -174,7 +185,7 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
                       codegen::CodeDigest(artifact.shared_object));
   artifact.header = options.target.is_webassembly()
                         ? codegen::JsKernelLoader(described)
-                        : codegen::CHeader(described, options.target);
+                        : codegen::CHeader(signatures, options.target);
   return artifact;
 }
 

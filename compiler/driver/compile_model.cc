@@ -10,6 +10,7 @@
 #include "compiler/codegen/js_loader.h"
 #include "compiler/codegen/link.h"
 #include "compiler/codegen/model_object.h"
+#include "compiler/codegen/signature.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/model_weights.h"
 #include "compiler/driver/weights_file.h"
@@ -29,28 +30,6 @@ using graph::MemoryPlan;
 using graph::Place;
 using graph::Storage;
 using graph::ValueId;
-
-// ONNX's number of the dtype (TensorProto.DataType).
-int32_t OnnxNumber(ir::DataType dtype) {
-  if (dtype.is_bool()) return 9;
-  switch (dtype.code) {
-    case ir::TypeCode::kBFloat:
-      return 16;
-    case ir::TypeCode::kFloat:
-      return dtype.bits == 16 ? 10 : dtype.bits == 32 ? 1 : 11;
-    case ir::TypeCode::kInt:
-      return dtype.bits == 8    ? 3
-             : dtype.bits == 16 ? 5
-             : dtype.bits == 32 ? 6
-                                : 7;
-    case ir::TypeCode::kUInt:
-      return dtype.bits == 8    ? 2
-             : dtype.bits == 16 ? 4
-             : dtype.bits == 32 ? 12
-                                : 13;
-  }
-  return 0;
-}
 
 ModelOperand OperandAt(const Graph& graph, const Place& place,
                        ModelWeights& weights) {
@@ -75,7 +54,7 @@ std::string KernelSymbol(int kernel, const ir::PrimFunc& function) {
 
 codegen::ModelTensor Describe(const std::string& name,
                               const graph::TensorType& type) {
-  return {name, OnnxNumber(type.dtype), type.shape};
+  return {name, codegen::OnnxNumber(type.dtype), type.shape};
 }
 
 // The kernels' code, and which of their parameters are packed.

@@ -143,7 +143,9 @@ absl::StatusOr<database::BestMatch> FindEntry(
       !query.keeps_floats(entry.program, entry.trace)) {
     return absl::FailedPreconditionError(
         absl::StrCat("the locked schedule of ", query.program->name,
-                     " changes floats, which --strict-fp forbids"));
+                     query.floats == ir::FloatRule::kAsWritten
+                         ? " changes floats, which --strict-fp forbids"
+                         : " uses winograd, which --no-winograd forbids"));
   }
   database::BestMatch match;
   match.record.candidate_id = entry.candidate_id;

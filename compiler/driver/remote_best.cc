@@ -44,7 +44,8 @@ FindBest BestOfServer(const transport::Endpoint& server,
     request.set_allow_stale(query.allow_stale);
     request.set_allow_library(query.allow_library);
     request.set_allow_emulated(query.allow_emulated);
-    request.set_strict_fp(query.keeps_floats != nullptr);
+    request.set_strict_fp(query.floats == ir::FloatRule::kAsWritten);
+    request.set_no_winograd(query.floats == ir::FloatRule::kNoWinograd);
     request.set_explain(explain != nullptr);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kTimeout);

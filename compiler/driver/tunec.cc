@@ -54,6 +54,10 @@ nlohmann::json DescribeChoice(const Choice& choice) {
     entry["candidate_id"] = choice.candidate_id;
     entry["median_seconds"] = choice.median_seconds;
   }
+  if (choice.schedule != "as-is") {
+    entry["algorithms"] = choice.algorithms;
+    entry["keeps_floats"] = choice.keeps_floats;
+  }
   if (!choice.database.empty()) entry["database"] = choice.database;
   if (choice.explanation) {
     entry["explanation"] =
@@ -199,6 +203,9 @@ int Main(int argc, char** argv) {
   app.add_flag("--strict-fp", flags.permissions.strict_fp,
                "no such schedules from records or --trace, either")
       ->excludes(allow_rounding);
+  app.add_flag("--no-winograd", flags.permissions.no_winograd,
+               "no schedule that uses Winograd's algorithm, whose rounding "
+               "differs most");
   app.add_option("--dim", flags.dims,
                  "NAME=SIZE: the size of an open dimension of the model; with "
                  "NAME=SIZE,SIZE,... the library takes each of them");

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/files.h"
+#include "compiler/driver/kept_floats.h"
 #include "compiler/driver/lock_file.h"
 #include "compiler/driver/remote_best.h"
 #include "database/explanation.h"
@@ -82,10 +83,7 @@ absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
   if (!flags.trace.empty()) {
     TF_ASSIGN_OR_RETURN(const std::string trace, ReadFile(flags.trace));
     // What a trace by hand does is what its author asks for.
-    return ScheduleByTrace(module, target,
-                           flags.permissions.strict_fp
-                               ? ir::FloatRule::kAsWritten
-                               : ir::FloatRule::kMayDiffer,
+    return ScheduleByTrace(module, target, flags.permissions.record_floats(),
                            trace);
   }
   if (!flags.locked.empty()) {
@@ -124,6 +122,11 @@ absl::StatusOr<bool> ReportChoices(const TunecFlags& flags,
                 << choice.median_seconds * 1e3 << " ms (" << choice.reason
                 << ")" << (choice.database.empty() ? "" : " from ")
                 << choice.database << "\n";
+    }
+    const std::string algorithms =
+        DescribeAlgorithms(choice.algorithms, choice.keeps_floats);
+    if (!algorithms.empty()) {
+      std::cerr << "tunec: " << choice.function << ": " << algorithms << "\n";
     }
     if (choice.explanation && !flags.json) {
       std::cerr << "tunec: " << choice.function << ": "

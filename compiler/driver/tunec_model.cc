@@ -163,9 +163,13 @@ absl::StatusOr<nlohmann::json> RunOnce(const TunecFlags& flags,
                       LoadedModel::Load(flags.profile ? artifact.profiled_object
                                                       : artifact.shared_object,
                                         symbol, flags.weights));
+  // Written before each run, so that a profile finds them where a caller leaves
+  // what it has just computed.
+  std::vector<std::vector<std::byte>> written;
   std::vector<const void*> in;
   for (const graph::TensorData& input : read.inputs) {
-    in.push_back(input.bytes().data());
+    written.emplace_back(input.bytes().size());
+    in.push_back(written.back().data());
   }
   std::vector<const int64_t*> shapes;
   for (const graph::ValueId id : graph.inputs) {
@@ -179,6 +183,9 @@ absl::StatusOr<nlohmann::json> RunOnce(const TunecFlags& flags,
     out.push_back(storage.back().data());
   }
   const auto run = [&] {
+    for (size_t i = 0; i < written.size(); ++i) {
+      std::ranges::copy(read.inputs[i].bytes(), written[i].begin());
+    }
     return variants.sizes.empty() ? model.Run(in, out)
                                   : model.RunShaped(in, shapes, out);
   };
@@ -301,11 +308,13 @@ nlohmann::json DescribeChoices(const ScheduledModule& scheduled,
   nlohmann::json functions = nlohmann::json::array();
   for (size_t i = 0; i < scheduled.choices.size(); ++i) {
     const Choice& choice = scheduled.choices[i];
-    nlohmann::json& entry =
-        functions.emplace_back(nlohmann::json{{"function", choice.function},
-                                              {"uses", kernels.uses[i]},
-                                              {"schedule", choice.schedule},
-                                              {"reason", choice.reason}});
+    nlohmann::json& entry = functions.emplace_back(
+        nlohmann::json{{"function", choice.function},
+                       {"uses", kernels.uses[i]},
+                       {"schedule", choice.schedule},
+                       {"reason", choice.reason},
+                       {"algorithms", choice.algorithms},
+                       {"keeps_floats", choice.keeps_floats}});
     if (!choice.database.empty()) entry["database"] = choice.database;
     if (choice.explanation) {
       entry["explanation"] =

@@ -7,6 +7,19 @@
 namespace tilefarm::graph {
 namespace {
 
+// Whether an index is the variable, or a sum of it and what does not use it.
+bool StepsWith(const ir::Expr& index, const ir::Expr& var) {
+  if (index == var) return true;
+  const auto* node = ir::As<ir::VarNode>(var);
+  const auto* sum = ir::As<ir::BinaryNode>(index);
+  if (sum == nullptr) return false;
+  const bool in_a = ir::UsesVar(sum->a, node);
+  const bool in_b = ir::UsesVar(sum->b, node);
+  if (sum->op == ir::BinaryOp::kSub) return !in_b && StepsWith(sum->a, var);
+  if (sum->op != ir::BinaryOp::kAdd || in_a == in_b) return false;
+  return StepsWith(in_a ? sum->a : sum->b, var);
+}
+
 // The loads of one parameter, compared with the store's indices.
 class LoadsAt : public ir::Visitor {
  public:
@@ -14,6 +27,7 @@ class LoadsAt : public ir::Visitor {
       : buffer_(buffer), indices_(indices) {}
 
   bool all_equal() const { return all_equal_; }
+  bool unit_stride() const { return unit_stride_; }
 
  protected:
   void VisitLoad(const ir::LoadNode& load) override {
@@ -21,6 +35,7 @@ class LoadsAt : public ir::Visitor {
       for (size_t d = 0; d < load.indices.size(); ++d) {
         all_equal_ &= IsEqual(load, d);
       }
+      unit_stride_ &= HasUnitStride(load);
     }
     ir::Visitor::VisitLoad(load);
   }
@@ -33,9 +48,23 @@ class LoadsAt : public ir::Visitor {
            (load.buffer->shape[d] == 1 && ir::IsConstInt(load.indices[d], 0));
   }
 
+  bool HasUnitStride(const ir::LoadNode& load) const {
+    if (indices_.empty()) return true;
+    const ir::Expr& last = indices_.back();
+    const auto* var = ir::As<ir::VarNode>(last);
+    for (size_t d = 0; d < load.indices.size(); ++d) {
+      if (!ir::UsesVar(load.indices[d], var)) continue;
+      if (d + 1 < load.indices.size() || !StepsWith(load.indices[d], last)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   const ir::BufferNode* buffer_;
   const std::vector<ir::Expr>& indices_;
   bool all_equal_ = true;
+  bool unit_stride_ = true;
 };
 
 // The only block below the loops of `stmt`; null if there is another statement.
@@ -49,6 +78,7 @@ const ir::BlockNode* OnlyBlock(const ir::StmtNode* stmt) {
 AccessPattern PatternOf(const ir::PrimFunc& function) {
   AccessPattern pattern;
   pattern.elementwise.resize(function.params.size());
+  pattern.unit_stride.resize(function.params.size());
   const ir::BlockNode* root = function.root();
   if (root == nullptr || !root->allocs.empty()) return pattern;
   const ir::BlockNode* block = OnlyBlock(root->body.get());
@@ -74,6 +104,7 @@ AccessPattern PatternOf(const ir::PrimFunc& function) {
     LoadsAt loads(&param, store->indices);
     loads.Visit(store->value);
     pattern.elementwise[i] = param.shape == result.shape && loads.all_equal();
+    pattern.unit_stride[i] = loads.unit_stride();
   }
   return pattern;
 }

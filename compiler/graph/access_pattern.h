@@ -15,6 +15,10 @@ struct AccessPattern {
   // Per parameter, of an injective function: whether element [i, j, ...] of the
   // result reads this parameter at [i, j, ...] only, and the shapes are equal.
   std::vector<bool> elementwise;
+  // Per parameter, of an injective function: whether neighbours along the last
+  // dimension of the result read neighbours of this parameter, or the same
+  // element: slices, broadcasts, gathers of rows; no transposes.
+  std::vector<bool> unit_stride;
 };
 
 AccessPattern PatternOf(const ir::PrimFunc& function);

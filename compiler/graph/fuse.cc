@@ -8,8 +8,9 @@
 // what it had at the last such point. Groups that begin with a product or
 // another reduction grow first, since their members cost them least.
 //
-// Then a group takes in what only it reads, if that is elementwise from inputs
-// to consumer: the dequantisation of a residual, for example.
+// Then a group takes in what only it reads element by element, if that reads
+// its own inputs along rows: the dequantisation of a residual, or a gather of
+// rows.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -133,7 +134,8 @@ class Fuser {
   }
 
   // Whether only the group reads the call's result, element by element, and the
-  // call is elementwise in all but constants.
+  // call reads along rows in all but constants. What transposes stays apart: in
+  // a fused loop nest one side of it has no neighbours in memory.
   bool MayBeTakenIn(int call, int group) const {
     const Call& candidate = graph_.calls[call];
     if (group_[call] >= 0 || !MayBegin(candidate) ||
@@ -141,7 +143,7 @@ class Fuser {
       return false;
     }
     for (size_t i = 0; i < candidate.inputs.size(); ++i) {
-      if (!patterns_[call].elementwise[i] &&
+      if (!patterns_[call].unit_stride[i] &&
           graph_.values[candidate.inputs[i]].constant == nullptr) {
         return false;
       }

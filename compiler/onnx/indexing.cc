@@ -19,6 +19,37 @@ absl::Status CheckIndices(Node& node, int input) {
   return node.status();
 }
 
+// Places that lie in equal steps along each dimension of a tensor of indices:
+// place[j...] = first + the sum of steps[d] * j[d].
+struct Steps {
+  int64_t first = 0;
+  std::vector<int64_t> steps;
+};
+
+// nullopt: the places lie otherwise.
+std::optional<Steps> StepsOf(const std::vector<int64_t>& places,
+                             const std::vector<int64_t>& shape) {
+  if (places.empty()) return std::nullopt;
+  Steps found{places[0], std::vector<int64_t>(shape.size())};
+  // Distance of neighbours along each dimension, in elements.
+  std::vector<size_t> distance(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (d + 1 < shape.size()) {
+      distance[d] = distance[d + 1] * static_cast<size_t>(shape[d + 1]);
+    }
+    if (shape[d] > 1) found.steps[d] = places[distance[d]] - places[0];
+  }
+  for (size_t flat = 0; flat < places.size(); ++flat) {
+    int64_t expected = found.first;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const size_t j = flat / distance[d] % static_cast<size_t>(shape[d]);
+      expected += found.steps[d] * static_cast<int64_t>(j);
+    }
+    if (places[flat] != expected) return std::nullopt;
+  }
+  return found;
+}
+
 Outputs ConvertGather(Node& node) {
   const TensorType data = node.Type(0);
   const TensorType indices = node.Type(1);
@@ -35,26 +66,33 @@ Outputs ConvertGather(Node& node) {
   if (data.num_elements() == 0 && Volume(shape, 0, shape.size()) != 0) {
     return node.Invalid("elements of a dimension that has none");
   }
-  // One known place is a slice.
-  std::optional<int64_t> place;
+  // Known places in equal steps are a slice.
+  std::optional<Steps> slice;
   std::vector<ValueId> inputs{node.Input(0)};
-  if (node.IsConstant(1) && indices.num_elements() == 1 && extent > 0) {
-    TF_ASSIGN_OR_RETURN(const std::vector<int64_t> only, node.ConstInts(1));
-    if (only[0] < -extent || only[0] >= extent) {
-      return node.Invalid("index ", only[0], " of ", extent, " elements");
+  if (node.IsConstant(1) && extent > 0) {
+    TF_ASSIGN_OR_RETURN(std::vector<int64_t> places, node.ConstInts(1));
+    for (int64_t& place : places) {
+      if (place < -extent || place >= extent) {
+        return node.Invalid("index ", place, " of ", extent, " elements");
+      }
+      if (place < 0) place += extent;
     }
-    place = only[0] < 0 ? only[0] + extent : only[0];
-  } else {
-    inputs.push_back(node.Input(1));
+    slice = StepsOf(places, indices.shape);
   }
+  if (!slice.has_value()) inputs.push_back(node.Input(1));
   const auto rank = static_cast<long>(indices.ndim());
   return OneOutput(node.builder().Compute(
-      place.has_value() ? "strided_slice" : "take", {{"axis", axis}}, inputs,
+      slice.has_value() ? "strided_slice" : "take", {{"axis", axis}}, inputs,
       [&](const graph::Tensors& in) {
         return te::Compute("T_take", shape, [&](const te::Indices& i) {
           te::Indices at(i.begin(), i.begin() + axis);
-          if (place.has_value()) {
-            at.push_back(IntConst(*place));
+          if (slice.has_value()) {
+            Expr place = IntConst(slice->first);
+            for (size_t k = 0; k < slice->steps.size(); ++k) {
+              if (slice->steps[k] == 0) continue;
+              place = place + i[d + k] * IntConst(slice->steps[k]);
+            }
+            at.push_back(place);
           } else {
             const Expr index =
                 in[1](te::Indices(i.begin() + axis, i.begin() + axis + rank));

@@ -467,10 +467,13 @@ absl::Status ScheduleState::Invalid(const StmtNode* where,
 }
 
 absl::Status ScheduleState::CheckMayDiffer(const StmtNode* where,
-                                           std::string_view change) const {
-  if (floats_ == ir::FloatRule::kMayDiffer) return absl::OkStatus();
+                                           std::string_view change,
+                                           ir::FloatRule least) const {
+  if (floats_ >= least) return absl::OkStatus();
   return Illegal(where, Text(change),
-                 ", but floats are to come out as written");
+                 floats_ == ir::FloatRule::kAsWritten
+                     ? ", but floats are to come out as written"
+                     : ", but Winograd's algorithm is not permitted");
 }
 
 // --- Transactions --------------------------------------------------------

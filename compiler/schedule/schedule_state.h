@@ -177,10 +177,10 @@ class ScheduleState {
     return Invalid(where,
                    static_cast<std::string_view>(absl::StrCat(a, b, parts...)));
   }
-  // Illegal if floats must keep the values that the program gives them;
-  // `change` is a sentence.
-  absl::Status CheckMayDiffer(const ir::StmtNode* where,
-                              std::string_view change) const;
+  // Illegal under rules stricter than `least`; `change` is a sentence.
+  absl::Status CheckMayDiffer(
+      const ir::StmtNode* where, std::string_view change,
+      ir::FloatRule least = ir::FloatRule::kNoWinograd) const;
   static constexpr char kRoundsOtherwise[] = "it rounds operands otherwise";
   static constexpr char kLeavesOut[] =
       "it leaves out terms 0 * y where y may be infinite or not a number";

@@ -298,8 +298,8 @@ absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
   TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
                       CheckOwnLoops(state, block));
   TF_ASSIGN_OR_RETURN(const Convolution conv, Match(state, block));
-  TF_RETURN_IF_ERROR(
-      state.CheckMayDiffer(block.get(), "it rounds differently"));
+  TF_RETURN_IF_ERROR(state.CheckMayDiffer(block.get(), "it rounds differently",
+                                          ir::FloatRule::kMayDiffer));
   const int64_t side = tile + kWinogradKernel - 1;
   const Axis& rows = conv.axes[0];
   const Axis& columns = conv.axes[1];

@@ -7,16 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/json.h"
 #include "base/status_macros.h"
-#include "compiler/codegen/codegen.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/kept_floats.h"
-#include "compiler/driver/lower_function.h"
-#include "compiler/ir/parser.h"
+#include "compiler/driver/schedule_text.h"
 #include "compiler/ir/printer.h"
-#include "compiler/schedule/schedule.h"
-#include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
 #include "cost_model/features.h"
 #include "database/explanation.h"
@@ -35,6 +32,12 @@ using database::BestMatch;
 using database::Explanation;
 using database::Layers;
 
+ir::FloatRule FloatsOf(const BestOptions& options) {
+  if (options.strict_fp) return ir::FloatRule::kAsWritten;
+  return options.no_winograd ? ir::FloatRule::kNoWinograd
+                             : ir::FloatRule::kMayDiffer;
+}
+
 absl::StatusOr<BestMatch> FindOnServer(
     const Common& common, const BestOptions& options,
     const ir::PrimFuncPtr& function, const target::Target& target,
@@ -48,6 +51,7 @@ absl::StatusOr<BestMatch> FindOnServer(
   request.set_allow_library(options.allow_library);
   request.set_allow_emulated(options.allow_emulated);
   request.set_strict_fp(options.strict_fp);
+  request.set_no_winograd(options.no_winograd);
   request.set_explain(options.explain);
   Client client(common.server);
   TF_ASSIGN_OR_RETURN(const v1::BestResponse response, client.Best(request));
@@ -82,36 +86,18 @@ absl::StatusOr<BestMatch> FindInFiles(const Layers& layers,
       .allow_stale = options.allow_stale,
       .allow_library = options.allow_library,
       .allow_emulated = options.allow_emulated,
-      .keeps_floats = options.strict_fp ? driver::KeepsFloats : nullptr};
+      .floats = FloatsOf(options),
+      .keeps_floats = driver::ObeysRule(FloatsOf(options))};
   if (options.explain) {
     TF_ASSIGN_OR_RETURN(explanation, layers.ExplainBest(query));
   }
   return layers.FindBest(query);
 }
 
-absl::StatusOr<schedule::Schedule> ReplayRecord(
-    const database::Record& record) {
-  TF_ASSIGN_OR_RETURN(ir::IRModule module, ir::ParseModule(record.program));
-  TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
-                      schedule::Trace::Parse(record.trace));
-  return schedule::Replay(trace, std::move(module));
-}
-
-absl::StatusOr<std::string> Assembly(const database::Record& record) {
-  TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled, ReplayRecord(record));
-  TF_ASSIGN_OR_RETURN(const target::Target target,
-                      target::Parse(record.target));
-  std::vector<codegen::LoweredFunction> functions;
-  for (const ir::PrimFuncPtr& function : scheduled.module().functions) {
-    TF_ASSIGN_OR_RETURN(
-        codegen::LoweredFunction lowered,
-        driver::LowerFunction(
-            *function,
-            function->name == "main" ? "tilefarm_main" : function->name,
-            target));
-    functions.push_back(std::move(lowered));
-  }
-  return codegen::EmitAssembly(functions, {.target = target});
+driver::StoredSchedule ScheduleOf(const database::Record& record) {
+  return {.program = record.program,
+          .trace = record.trace,
+          .target = record.target};
 }
 
 nlohmann::ordered_json JsonOf(const Explanation& explanation) {
@@ -121,6 +107,8 @@ nlohmann::ordered_json JsonOf(const Explanation& explanation) {
 
 std::string Describe(const ir::PrimFunc& function, const BestMatch& match) {
   const database::Record& record = match.record;
+  const std::string algorithms =
+      absl::StrJoin(driver::AlgorithmsOf(record.trace), ", ");
   std::vector<std::vector<std::string>> rows = {
       {"function", function.name},
       {"median",
@@ -133,6 +121,11 @@ std::string Describe(const ir::PrimFunc& function, const BestMatch& match) {
       {"target", record.target},
       {"device", record.device},
       {"library", record.library().empty() ? "none" : record.library()},
+      {"algorithm", algorithms.empty() ? "as the program" : algorithms},
+      {"floats", driver::KeepsFloats(record.program, record.trace)
+                     ? "as the program, but for the order of sums"
+                     : "round differently than the program, or leave out terms "
+                       "(--strict-fp forbids it)"},
       {"chosen by", match.reason},
       {"measured", record.recorded_at},
       {"compiler", record.fingerprint},
@@ -154,16 +147,17 @@ absl::StatusOr<std::string> Render(const Common& common,
     return trace;
   }
   if (options.print == "program") {
-    TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
-                        ReplayRecord(match.record));
-    return ir::Print(scheduled.module());
+    return driver::ScheduledProgram(ScheduleOf(match.record));
   }
-  if (options.print == "asm") return Assembly(match.record);
+  if (options.print == "asm") return driver::Assembly(ScheduleOf(match.record));
   if (!common.json) return Describe(function, match);
   auto json =
       ParseJson<nlohmann::ordered_json>(database::RecordToJson(match.record));
   json["function"] = function.name;
   json["reason"] = match.reason;
+  json["algorithms"] = driver::AlgorithmsOf(match.record.trace);
+  json["keeps_floats"] =
+      driver::KeepsFloats(match.record.program, match.record.trace);
   if (!match.database.empty()) json["database"] = match.database;
   if (why) json["explanation"] = JsonOf(*why);
   return json.dump() + "\n";

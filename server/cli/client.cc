@@ -107,6 +107,24 @@ absl::StatusOr<v1::BestResponse> Client::Best(const v1::BestRequest& request) {
 absl::StatusOr<v1::DbStatsResponse> Client::DbStats() {
   TF_SIMPLE_CALL(stub_, DbStats, v1::DbStatsRequest(), kCallTimeout);
 }
+absl::StatusOr<std::string> Client::Read(const std::string& path,
+                                         const std::string& query) {
+  if (!opened_.ok()) return opened_;
+  v1::ReadRequest request;
+  request.set_path(path);
+  request.set_query(query);
+  v1::ReadResponse response;
+  grpc::ClientContext context;
+  SetDeadline(context, kCallTimeout);
+  const grpc::Status status = stub_->Read(&context, request, &response);
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the server at ", endpoint_.address,
+                     " is of an earlier release and cannot answer this"));
+  }
+  if (!status.ok()) return Explain(status);
+  return std::move(*response.mutable_json());
+}
 absl::StatusOr<v1::MeasureResponse> Client::Measure(
     const v1::MeasureRequest& request) {
   TF_SIMPLE_CALL(stub_, Measure, request, kMeasureTimeout);

@@ -32,6 +32,10 @@ class Client {
   absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request);
   absl::StatusOr<v1::BestResponse> Best(const v1::BestRequest& request);
   absl::StatusOr<v1::DbStatsResponse> DbStats();
+  // The answer of the JSON API to GET PATH?QUERY. FailedPrecondition: the
+  // server is of an earlier release.
+  absl::StatusOr<std::string> Read(const std::string& path,
+                                   const std::string& query = "");
   // May wait for a device's turn.
   absl::StatusOr<v1::MeasureResponse> Measure(
       const v1::MeasureRequest& request);
@@ -66,6 +70,10 @@ class Client {
   std::unique_ptr<v1::Tune::Stub> stub_;
   std::unique_ptr<v1::Admin::Stub> admin_;
 };
+
+// The id that starts with `given`, which may lack "job-"; the latest job's if
+// it is empty. NotFound; InvalidArgument: several ids do.
+absl::StatusOr<std::string> FindJob(Client& client, const std::string& given);
 
 }  // namespace tilefarm::cli
 

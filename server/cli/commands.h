@@ -32,8 +32,12 @@ struct JobOptions {
   bool flush_cache = false;
   bool allow_library = false;
   bool strict_fp = false;
+  bool no_winograd = false;
   int priority = 0;
   std::vector<std::string> require;
+  // Only of `run`: without a server of the user's, on the database `db`.
+  bool local = false;
+  std::string db = "tune.db";
 };
 
 struct BestOptions {
@@ -47,6 +51,7 @@ struct BestOptions {
   bool allow_library = false;
   bool allow_emulated = false;
   bool strict_fp = false;
+  bool no_winograd = false;
 };
 
 struct MeasureOptions {
@@ -62,6 +67,16 @@ struct DeviceOptions {
   std::string time;  // duration of a reservation
   std::string user;  // whom it is for; empty: the caller
   int64_t limit = 100;
+};
+
+struct PictureOptions {
+  std::string job;     // as of Watch
+  std::string output;  // file of a report
+  // Of a plot.
+  std::string by = "trials";  // or "time"
+  std::string function;       // empty: the first one
+  int columns = 0, rows = 0;  // 0: as the terminal has
+  bool ascii = false;
 };
 
 struct TokenOptions {
@@ -101,6 +116,10 @@ struct JobsOptions {
 };
 int Jobs(const Common& common, const JobsOptions& options);
 int Cancel(const Common& common, const std::string& job);
+// Writes a file that a browser shows by itself.
+int Report(const Common& common, const PictureOptions& options);
+// Draws the candidates of a function on the terminal.
+int DrawJob(const Common& common, const PictureOptions& options);
 int Devices(const Common& common);
 int DrainDevice(const Common& common, const DeviceOptions& options);
 int ResumeDevice(const Common& common, const DeviceOptions& options);

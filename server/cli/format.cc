@@ -182,6 +182,9 @@ Json UpdateJson(const v1::JobUpdate& update, const ModelLatency* model) {
          {"share", NumberOrNull(ShareOf(update, task))},
          {"flops", task.flops()},
          {"shape", task.shape()},
+         {"algorithms", std::vector<std::string>(task.algorithms().begin(),
+                                                 task.algorithms().end())},
+         {"keeps_floats", !task.changes_floats()},
          {"state", task.state()}});
     if (several) tasks.back()["target"] = task.target();
   }
@@ -395,7 +398,7 @@ std::string Summary(const v1::JobUpdate& update) {
   if (IsWhole(update)) {
     const std::string projected = ProjectionText(update);
     return absl::StrCat(text, "\n", Table(TaskRows(update)), projected,
-                        projected.empty() ? "" : "\n");
+                        projected.empty() ? "" : "\n", AlgorithmsText(update));
   }
   const bool several = HasSeveralTargets(update);
   std::vector<std::vector<std::string>> rows = {
@@ -414,7 +417,7 @@ std::string Summary(const v1::JobUpdate& update) {
          absl::StrCat(task.trials_done())});
     if (several) rows.back().insert(rows.back().begin() + 1, task.target());
   }
-  return absl::StrCat(text, "\n", Table(rows));
+  return absl::StrCat(text, "\n", Table(rows), AlgorithmsText(update));
 }
 
 }  // namespace tilefarm::cli

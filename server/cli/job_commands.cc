@@ -1,33 +1,29 @@
 // run, submit, watch, jobs, cancel.
-#include <pthread.h>
 #include <pwd.h>
-#include <signal.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "compiler/driver/read_model.h"
 #include "compiler/target/target.h"
 #include "server/cli/client.h"
 #include "server/cli/commands.h"
+#include "server/cli/ctrl_c.h"
 #include "server/cli/exit_codes.h"
 #include "server/cli/format.h"
 #include "server/cli/input.h"
+#include "server/cli/local_farm.h"
 #include "server/cli/measured_model.h"
-#include "server/cli/task_table.h"
+#include "server/cli/progress.h"
 #include "server/farm/random_id.h"
 
 namespace tilefarm::cli {
@@ -36,102 +32,7 @@ namespace {
 // How long `watch` waits for an unavailable server.
 constexpr absl::Duration kReconnectPatience = absl::Minutes(10);
 
-// Progress on stderr: on a terminal one line that is rewritten, below the table
-// of the tasks if they are parts of a whole; elsewhere a line per update.
-class Progress {
- public:
-  // `model`: null unless the job tunes a model. It outlives the progress.
-  Progress(const Common& common, const ModelLatency* model)
-      : json_(common.json),
-        verbose_(common.verbose),
-        model_(model),
-        terminal_(isatty(2) == 1) {}
-
-  void Show(const v1::JobUpdate& update) {
-    if (json_) {
-      std::printf("%s\n", UpdateJson(update, model_).dump().c_str());
-      std::fflush(stdout);
-      return;
-    }
-    const std::string line = ProgressLine(update, verbose_);
-    if (!terminal_) {
-      if (line != last_) std::fprintf(stderr, "%s\n", line.c_str());
-      last_ = line;
-      return;
-    }
-    winsize size = {};
-    if (ioctl(2, TIOCGWINSZ, &size) != 0) size = {};
-    // At the end the table is part of the result.
-    const bool table = update.state() == "running" && IsWhole(update);
-    std::string text = table ? Table(TaskRows(update)) : "";
-    text = FitLines(text, line, size.ws_col, size.ws_row);
-    // Back to the first line of the previous text, and over it.
-    std::string back = "\r";
-    if (lines_above_ > 0) absl::StrAppend(&back, "\033[", lines_above_, "A");
-    std::fprintf(stderr, "%s\033[J%s", back.c_str(), text.c_str());
-    lines_above_ = std::count(text.begin(), text.end(), '\n');
-    open_line_ = true;
-  }
-  void Say(const std::string& text) {
-    EndLine();
-    std::fprintf(stderr, "tune: %s\n", text.c_str());
-  }
-  void EndLine() {
-    if (open_line_) std::fputc('\n', stderr);
-    open_line_ = false;
-    lines_above_ = 0;
-  }
-
- private:
-  const bool json_, verbose_;
-  const ModelLatency* const model_;
-  const bool terminal_;
-  bool open_line_ = false;
-  int64_t lines_above_ = 0;  // the open one
-  std::string last_;
-};
-
-// Ends the program at Ctrl-C, with a message how to watch the job again. To be
-// made before the first call, because gRPC's threads inherit the blocked
-// signals.
-class CtrlC {
- public:
-  explicit CtrlC(const Common& common) : shared_(std::make_shared<Shared>()) {
-    shared_->server = common.server.address;
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-    std::thread([shared = shared_, ends] {
-      int signal_number = 0;
-      sigwait(&ends, &signal_number);
-      MutexLock lock(shared->mutex);
-      const char* id = shared->job_id.c_str();
-      const char* server = shared->server.c_str();
-      if (*id != '\0') {
-        std::fprintf(stderr,
-                     "\ntune: %s goes on; come back with: tune watch %s "
-                     "--server %s\n      or end it with: tune cancel %s "
-                     "--server %s\n",
-                     id, id, server, id, server);
-      }
-      // The main thread waits for the server, and needs no cleanup.
-      _exit(kInterrupted);
-    }).detach();
-  }
-  void SetJob(const std::string& job_id) {
-    MutexLock lock(shared_->mutex);
-    shared_->job_id = job_id;
-  }
-
- private:
-  struct Shared {
-    Mutex mutex;
-    std::string job_id, server;
-  };
-  const std::shared_ptr<Shared> shared_;
-};
+constexpr int kHighestPriority = 10;
 
 // `message` is the request, or one of its further targets.
 template <typename Message>
@@ -196,6 +97,7 @@ absl::Status FillRequest(const JobOptions& options,
   request.set_flush_cache(options.flush_cache);
   request.set_allow_library(options.allow_library);
   request.set_strict_fp(options.strict_fp);
+  request.set_no_winograd(options.no_winograd);
   request.set_priority(options.priority);
   for (const std::string& one : options.require) {
     request.add_requirements(one);
@@ -247,6 +149,29 @@ int WatchJob(const Common& common, Client& client, const std::string& job_id,
   return last->state() == "done" ? kSuccess : kFailure;
 }
 
+// Says which job was submitted, and shows it until it ends.
+int ShowJob(const Common& common, Client& client, const JobOptions& options,
+            const v1::SubmitRequest& request, const std::string& job_id) {
+  std::string targets = ShortTarget(request.target());
+  for (const v1::JobTarget& one : request.more_targets()) {
+    absl::StrAppend(&targets, " and ", ShortTarget(one.target()));
+  }
+  std::fprintf(stderr, "tune: %s: %s on %s\n", job_id.c_str(),
+               request.program_name().c_str(), targets.c_str());
+  return WatchJob(common, client, job_id,
+                  driver::IsModel(options.program) ? &options : nullptr);
+}
+
+absl::StatusOr<v1::CancelResponse> CancelJob(Client& client,
+                                             const std::string& job_id) {
+  v1::CancelRequest request;
+  request.set_job_id(job_id);
+  request.set_user(UserName());
+  return client.Cancel(request);
+}
+
+}  // namespace
+
 // The id that starts with `given`, which may lack "job-"; the latest job's if
 // it is empty. NotFound; InvalidArgument: several ids do.
 absl::StatusOr<std::string> FindJob(Client& client, const std::string& given) {
@@ -278,6 +203,94 @@ absl::StatusOr<std::string> FindJob(Client& client, const std::string& given) {
                    absl::StrJoin(ids, ", "), count > kNamed ? ", ..." : ""));
 }
 
+namespace {
+
+// Of `run --local`, at Ctrl-C: the server ends with this process, so its job
+// does, too.
+void EndLocalJob(const transport::Endpoint& server, const std::string& job_id,
+                 const std::string& db) {
+  // The children end with this process.
+  if (job_id.empty()) _exit(kInterrupted);
+  std::fprintf(stderr,
+               "\ntune: ends; what was measured stays in %s, and the same "
+               "command goes on from there\n",
+               db.c_str());
+  Client client(server);
+  const auto cancelled = CancelJob(client, job_id);
+  if (!cancelled.ok()) _exit(Fail(cancelled.status()));
+}
+
+// Cancels the job of a run that was killed, and says what else the server does
+// meanwhile: jobs that another server on the same database did not finish.
+absl::Status TidyLeftJobs(Client& client, const LocalFarm& farm) {
+  v1::ListJobsRequest request;
+  request.add_states("queued");
+  request.add_states("running");
+  TF_ASSIGN_OR_RETURN(const v1::ListJobsResponse jobs,
+                      client.ListJobs(request));
+  std::vector<std::string> others;
+  for (const v1::Job& job : jobs.jobs()) {
+    if (job.id() == farm.left_job()) {
+      TF_RETURN_IF_ERROR(CancelJob(client, job.id()).status());
+      std::fprintf(stderr,
+                   "tune: cancels %s, whose run was killed; its records "
+                   "count\n",
+                   job.id().c_str());
+    } else {
+      others.push_back(job.id());
+    }
+  }
+  if (!others.empty()) {
+    std::fprintf(stderr,
+                 "tune: unfinished jobs of this database go on beside this "
+                 "one: %zu, such as %s\n",
+                 others.size(), others[0].c_str());
+  }
+  return absl::OkStatus();
+}
+
+int RunLocally(const Common& common, const JobOptions& options,
+               v1::SubmitRequest request) {
+  // Set before the job's id is.
+  const auto endpoint = std::make_shared<transport::Endpoint>();
+  CtrlC ctrl_c([endpoint, db = options.db](const std::string& job_id) {
+    EndLocalJob(*endpoint, job_id, db);
+  });
+  const auto farm =
+      LocalFarm::Start(options.db, options.targets, [](const std::string& why) {
+        std::fprintf(stderr, "\ntune: %s\n", why.c_str());
+        _exit(kFailure);
+      });
+  if (!farm.ok()) {
+    const int code = Fail(farm.status());
+    return absl::IsInvalidArgument(farm.status()) ? kBadUsage : code;
+  }
+  Common local = common;
+  local.server = *endpoint = (*farm)->endpoint();
+  Client client(local.server);
+  const absl::Status tidied = TidyLeftJobs(client, **farm);
+  if (!tidied.ok()) return Fail(tidied);
+  // The server is there for this job: others of the user wait.
+  if (request.priority() == 0) request.set_priority(kHighestPriority);
+  const auto job_id = client.Submit(request);
+  if (!job_id.ok()) return Fail(job_id.status());
+  const absl::Status noted = (*farm)->NoteJob(*job_id);
+  if (!noted.ok()) return Fail(noted);
+  ctrl_c.SetJob(*job_id);
+  const int code = ShowJob(local, client, options, request, *job_id);
+  if (ctrl_c.pressed()) return kInterrupted;
+  ctrl_c.SetJob("");
+  if (code == kSuccess && !common.json) {
+    std::fflush(stdout);
+    std::fprintf(stderr,
+                 "tune: build it with: tunec %s --target %s --db %s -o "
+                 "OUT.so\n",
+                 options.program.c_str(), options.targets.front().c_str(),
+                 options.db.c_str());
+  }
+  return code;
+}
+
 }  // namespace
 
 std::string UserName() {
@@ -296,19 +309,13 @@ int Run(const Common& common, const JobOptions& options) {
   v1::SubmitRequest request;
   const int made = MakeRequest(options, request);
   if (made != kSuccess) return made;
-  CtrlC ctrl_c(common);
+  if (options.local) return RunLocally(common, options, request);
+  CtrlC ctrl_c(LeaveJob(common.server.address));
   Client client(common.server);
   const auto job_id = client.Submit(request);
   if (!job_id.ok()) return Fail(job_id.status());
   ctrl_c.SetJob(*job_id);
-  std::string targets = ShortTarget(request.target());
-  for (const v1::JobTarget& one : request.more_targets()) {
-    absl::StrAppend(&targets, " and ", ShortTarget(one.target()));
-  }
-  std::fprintf(stderr, "tune: %s: %s on %s\n", job_id->c_str(),
-               request.program_name().c_str(), targets.c_str());
-  return WatchJob(common, client, *job_id,
-                  driver::IsModel(options.program) ? &options : nullptr);
+  return ShowJob(common, client, options, request, *job_id);
 }
 
 int Submit(const Common& common, const JobOptions& options) {
@@ -327,7 +334,7 @@ int Submit(const Common& common, const JobOptions& options) {
 }
 
 int Watch(const Common& common, const std::string& job) {
-  CtrlC ctrl_c(common);
+  CtrlC ctrl_c(LeaveJob(common.server.address));
   Client client(common.server);
   auto job_id = FindJob(client, job);
   // A server that is away for a moment is waited for, as it is later on.
@@ -361,10 +368,7 @@ int Cancel(const Common& common, const std::string& job) {
   Client client(common.server);
   const auto job_id = FindJob(client, job);
   if (!job_id.ok()) return Fail(job_id.status());
-  v1::CancelRequest request;
-  request.set_job_id(*job_id);
-  request.set_user(UserName());
-  const auto cancelled = client.Cancel(request);
+  const auto cancelled = CancelJob(client, *job_id);
   if (!cancelled.ok()) return Fail(cancelled.status());
   if (common.json) {
     std::printf("%s\n", nlohmann::ordered_json{{"id", *job_id},

@@ -25,6 +25,7 @@ absl::StatusOr<ModelLatency> MeasureModel(const Common& common,
   driver::Permissions permissions;
   permissions.allow_library = options.allow_library;
   permissions.strict_fp = options.strict_fp;
+  permissions.no_winograd = options.no_winograd;
   TF_ASSIGN_OR_RETURN(
       const driver::ModelTimes times,
       driver::TimeModel(options.program, options.dims, target,

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "server/cli/format.h"
 
 namespace tilefarm::cli {
@@ -112,6 +114,50 @@ std::string ProjectionText(const v1::JobUpdate& update) {
   if (projection.unscheduled > 0) {
     absl::StrAppend(&text, ", ", Seconds(projection.unscheduled),
                     " unscheduled");
+  }
+  return text;
+}
+
+std::string AlgorithmsText(const v1::JobUpdate& update) {
+  constexpr size_t kNamed = 4;
+  // Functions by what is said of them, in the order of the first.
+  std::vector<std::pair<std::string, std::vector<std::string>>> kinds;
+  bool changes = false;
+  for (const v1::TaskProgress& task : update.tasks()) {
+    std::string what = absl::StrJoin(task.algorithms(), ", ");
+    if (task.changes_floats()) {
+      absl::StrAppend(&what, what.empty() ? "" : "; ", "rounds differently");
+      changes = true;
+    }
+    if (what.empty()) continue;
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) {
+      return one.first == what;
+    });
+    if (kind == kinds.end()) {
+      kind = kinds.insert(kinds.end(), {std::move(what), {}});
+    }
+    std::vector<std::string>& names = kind->second;
+    // With several targets a function has a task for each.
+    if (std::find(names.begin(), names.end(), task.function()) == names.end()) {
+      names.push_back(task.function());
+    }
+  }
+  std::string text;
+  for (auto& [what, names] : kinds) {
+    const size_t count = names.size();
+    if (count > kNamed) names.resize(kNamed);
+    absl::StrAppend(&text, absl::StrJoin(names, ", "));
+    if (count > kNamed) {
+      absl::StrAppend(&text, " and ", count - kNamed, " more");
+    }
+    absl::StrAppend(&text, ": ", what, "\n");
+  }
+  if (changes) {
+    absl::StrAppend(
+        &text,
+        "(rounds differently than the program, or leaves out "
+        "terms that are 0 for finite numbers;\n --strict-fp forbids "
+        "it, --no-winograd Winograd's algorithm alone)\n");
   }
   return text;
 }

@@ -35,6 +35,11 @@ std::vector<std::vector<std::string>> TaskRows(const v1::JobUpdate& update);
 // empty: not known.
 std::string ProjectionText(const v1::JobUpdate& update);
 
+// By which algorithms the best schedules compute, if by others than the
+// program's loops: a line for each kind, "conv_1, conv_2: winograd F(4,3);
+// ...".
+std::string AlgorithmsText(const v1::JobUpdate& update);
+
 }  // namespace tilefarm::cli
 
 #endif  // TILEFARM_SERVER_CLI_TASK_TABLE_H_

@@ -2,6 +2,8 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "base/command_line/parse.h"
@@ -82,6 +84,10 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
                    "No candidate that rounds differently than the program, or "
                    "leaves out products with zeros that NaN or infinity would "
                    "show in");
+  command.add_flag(
+      "--no-winograd", options.no_winograd,
+      "No candidate that uses Winograd's algorithm, whose rounding "
+      "differs most");
   command
       .add_option("--priority", options.priority,
                   "Among your own jobs: -10 (last) to 10 (first)")
@@ -155,9 +161,18 @@ class DeviceCommands {
   CLI::App* log_ = nullptr;
 };
 
+// Whether the address is from the command line, not from the environment.
+bool NamesServer(const std::string& address) {
+  const char* variable = std::getenv("TUNE_SERVER");
+  return address != transport::Endpoint().address &&
+         (variable == nullptr || address != variable);
+}
+
 int Main(int argc, char** argv) {
   Common common;
   JobOptions job;
+  PictureOptions pictures;
+  if (const char* db = std::getenv("TUNE_SERVER_DB"); db && *db) job.db = db;
   BestOptions best;
   MeasureOptions measure;
   DeviceOptions device;
@@ -185,6 +200,12 @@ int Main(int argc, char** argv) {
 
   auto* run = app.add_subcommand("run", "Tune a program and watch");
   AddJobOptions(*run, job);
+  auto* local = run->add_flag("--local", job.local,
+                              "On this machine, without a tune-server of "
+                              "yours: one runs until the job ends");
+  run->add_option("--db", job.db, "The database of --local")
+      ->needs(local)
+      ->capture_default_str();
   auto* submit = app.add_subcommand("submit", "Tune a program; prints the job");
   AddJobOptions(*submit, job);
   auto* watch = app.add_subcommand("watch", "Watch a job until it ends");
@@ -205,6 +226,26 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
   auto* cancel = app.add_subcommand("cancel", "End a job");
   cancel->add_option("job", job_id, "Its id, or the start of it")->required();
+  auto* report = app.add_subcommand(
+      "report", "Write the pictures of a job into one file for a browser");
+  report->add_option("job", pictures.job,
+                     "Its id, or how it begins; the latest");
+  report->add_option("-o,--output", pictures.output, "The file, such as a.html")
+      ->required();
+  auto* plot = app.add_subcommand(
+      "plot", "Draw the candidates of a job and the best so far");
+  plot->add_option("job", pictures.job, "Its id, or how it begins; the latest");
+  plot->add_option("--by", pictures.by, "What goes to the right")
+      ->check(CLI::IsMember({"trials", "time"}))
+      ->capture_default_str();
+  plot->add_option("--function", pictures.function,
+                   "Of a job of several functions; the first one");
+  plot->add_option("--columns", pictures.columns, "Width; of the terminal")
+      ->check(CLI::Range(30, 1000));
+  plot->add_option("--rows", pictures.rows, "Height of the curve")
+      ->check(CLI::Range(4, 500));
+  plot->add_flag("--ascii", pictures.ascii, "No Braille characters");
+
   auto* devices = app.add_subcommand(
       "devices", "List all devices, or change one; see --help");
   const DeviceCommands device_commands(*devices, device);
@@ -230,6 +271,9 @@ int Main(int argc, char** argv) {
   find->add_flag("--strict-fp", best.strict_fp,
                  "No records that round differently than the program or leave "
                  "out products with zeros");
+
+  find->add_flag("--no-winograd", best.no_winograd,
+                 "No records that use Winograd's algorithm");
 
   auto* time = app.add_subcommand("measure", "Measure one schedule now");
   AddProgramAndTarget(*time, measure.program, measure.target);
@@ -332,6 +376,10 @@ int Main(int argc, char** argv) {
 
   if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   signal(SIGPIPE, SIG_IGN);
+  if (job.local && NamesServer(common.server.address)) {
+    std::fprintf(stderr, "tune run: --local and --server exclude each other\n");
+    return kBadUsage;
+  }
   // Client reports such errors in words.
   transport::RouteGrpcLog(LogLevel::kDebug);
   if (job.trials == 0 && job.time.empty() && job.patience == 0) {
@@ -343,6 +391,8 @@ int Main(int argc, char** argv) {
   if (*watch) return Watch(common, job_id);
   if (*jobs) return Jobs(common, listed);
   if (*cancel) return Cancel(common, job_id);
+  if (*report) return Report(common, pictures);
+  if (*plot) return DrawJob(common, pictures);
   if (*devices) return device_commands.Run(common, device);
   if (*find) return Best(common, best);
   if (*time) return Measure(common, measure);

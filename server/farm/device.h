@@ -117,6 +117,8 @@ struct DeviceStatus {
   std::string target;
   absl::Time last_seen;
   double trials_per_second = 0;
+  // In which it measured, since the server started.
+  double busy_seconds = 0;
   int leases = 0;
   std::map<std::string, std::string> libraries;
   std::map<std::string, std::string> labels;

@@ -118,6 +118,7 @@ DeviceStatus DeviceRegistry::Status(const std::string& name, int leases) const {
   status.unsteady = device.health.state() == DeviceHealth::State::kUnsteady;
   status.last_seen = device.last_seen;
   status.leases = leases;
+  status.busy_seconds = absl::ToDoubleSeconds(device.busy);
   const absl::Duration now = clock_.Monotonic();
   const absl::Duration window = options_.timeouts.rate_window;
   const auto recent =
@@ -274,9 +275,14 @@ void DeviceRegistry::OnState(const std::string& name, bool draining,
 }
 
 void DeviceRegistry::OnReport(const std::string& name,
-                              const std::string& device_state) {
+                              const std::string& device_state,
+                              absl::Duration running) {
   Device& device = Get(name);
-  device.last_report = clock_.Monotonic();
+  const absl::Duration now = clock_.Monotonic();
+  if (running > -absl::InfiniteDuration()) {
+    device.busy += now - std::max(running, device.last_report);
+  }
+  device.last_report = now;
   device.device_state = device_state;
 }
 

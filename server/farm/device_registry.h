@@ -108,6 +108,7 @@ class DeviceRegistry {
     absl::Time last_seen;
     std::deque<absl::Duration> reported_at;  // within Timeouts::rate_window
     absl::Duration last_report = -absl::InfiniteDuration();
+    absl::Duration busy;       // sum of the times in which it measured
     std::string device_state;  // JSON, of the latest measurement
     DeviceHealth health;
     // When its canary is due; infinite while it cannot take one.
@@ -169,8 +170,10 @@ class DeviceRegistry {
   void OnState(const std::string& name, bool draining, int capacity,
                bool has_unknown_leases);
   void Seen(const std::string& name);
-  // Some result arrived: the device was busy until now.
-  void OnReport(const std::string& name, const std::string& device_state);
+  // Some result arrived: the device measured from `running` until now. Negative
+  // infinity: it did not measure, or nobody knows since when.
+  void OnReport(const std::string& name, const std::string& device_state,
+                absl::Duration running);
   void SetClogged(const std::string& name, bool clogged);
 
   // --- Health ---

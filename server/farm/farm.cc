@@ -173,7 +173,8 @@ void Farm::OnResult(int64_t session, WorkerResult result) {
     }
     Settle(*ended);
   }
-  registry_.OnReport(name, result.measurement.device_state);
+  registry_.OnReport(name, result.measurement.device_state,
+                     candidate.stages.running);
   if (candidate.work.purpose == Purpose::kCanary) {
     TakeCanary(candidate, *device, std::move(result.measurement));
   } else {
@@ -189,6 +190,7 @@ void Farm::Deliver(const Candidate& candidate, const Device& device,
   sink_->OnResult(Completion{
       .item = candidate.work,
       .measurement = std::move(measurement),
+      .stages = candidate.stages,
       .device_id = device.device_id,
       .device_model = device.device_model,
       .unsteady = device.health.state() == DeviceHealth::State::kUnsteady,

@@ -79,8 +79,9 @@ const LeaseTable::Candidate& LeaseTable::Add(WorkItem work, State state) {
   slot = std::make_unique<Candidate>();
   slot->work = std::move(work);
   slot->state = state;
+  slot->stages.queued = clock_.Monotonic();
   if (state == State::kHeld) {
-    slot->held_since = clock_.Monotonic();
+    slot->held_since = slot->stages.queued;
     held_.insert(slot->work.candidate_id);
   }
   Count(slot->work.queue, state, +1);
@@ -138,6 +139,7 @@ Lease LeaseTable::Grant(const std::string& candidate_id, const Holder& to,
   SetState(candidate, State::kLeased);
   candidate.lease_id = lease.lease_id;
   const absl::Duration now = clock_.Monotonic();
+  candidate.stages = {.queued = candidate.stages.queued, .leased = now};
   ActiveLease& active = leases_[lease.lease_id];
   active = {
       .lease_id = lease.lease_id,
@@ -170,16 +172,22 @@ absl::Duration LeaseTable::RunLimit(const ActiveLease& lease) const {
 }
 
 void LeaseTable::EnterPhase(ActiveLease& lease, Phase phase, int capacity) {
+  const absl::Duration now = clock_.Monotonic();
+  Stages& stages = Get(lease.candidate_id).stages;
   absl::Duration limit;
   switch (phase) {
     case Phase::kBuilding:
       limit = BuildLimit(lease);
+      stages.building = now;
       break;
     case Phase::kRunning:
       limit = RunLimit(lease);
+      stages.running = now;
       break;
-    case Phase::kGranted:
-    case Phase::kBuilt: {
+    case Phase::kBuilt:
+      stages.built = now;
+      [[fallthrough]];
+    case Phase::kGranted: {
       // The candidate waits for those that the worker took before it. Some of
       // these may be leases of a former server process, whose limits are not
       // known here, so each of the worker's places counts as the longest.
@@ -193,7 +201,7 @@ void LeaseTable::EnterPhase(ActiveLease& lease, Phase phase, int capacity) {
     }
   }
   lease.phase = phase;
-  lease.phase_ends = clock_.Monotonic() + limit;
+  lease.phase_ends = now + limit;
 }
 
 bool LeaseTable::Renew(const HeldLease& lease, const Holder& by) {
@@ -312,6 +320,7 @@ std::optional<LeaseTable::ActiveLease> LeaseTable::Accept(
   std::optional<ActiveLease> ended;
   if (candidate.state == State::kLeased) ended = End(candidate.lease_id);
   candidate.lease_id = result.lease_id;
+  candidate.stages.reported = clock_.Monotonic();
   candidate.reported_by = from.name;
   candidate.reported_by_id = from.device_id;
   SetState(candidate, State::kCommitting);

@@ -103,6 +103,7 @@ class LeaseTable {
     int running_losses = 0;
     int losses = 0;  // in any phase
     absl::Duration held_since;
+    Stages stages;
     // The device whose result was accepted, by name and id; empty: none.
     std::string reported_by;
     std::string reported_by_id;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -72,6 +73,10 @@ struct Comparison {
   std::optional<ModelSignature> model;
 };
 
+// "trial", "baseline", "measure", "finalist", "remeasure", "canary",
+// "compare".
+std::string_view PurposeName(Purpose purpose);
+
 // One thing to build, verify and time.
 struct WorkItem {
   // Unique in the farm; identifies it to the worker.
@@ -133,10 +138,23 @@ struct Measurement {
   std::optional<ComparedPairs> compared;
 };
 
+// When a candidate passed its stages, by the server's monotonic clock; negative
+// infinity: it did not. Those of the worker are as the server learned of them.
+struct Stages {
+  static constexpr absl::Duration kNever = -absl::InfiniteDuration();
+  absl::Duration queued = kNever;    // added to the farm
+  absl::Duration leased = kNever;    // the lease that brought the result
+  absl::Duration building = kNever;  // the worker began to build it
+  absl::Duration built = kNever;
+  absl::Duration running = kNever;   // it had the device's cores
+  absl::Duration reported = kNever;  // its result was accepted
+};
+
 // An accepted result on its way to the database.
 struct Completion {
   WorkItem item;
   Measurement measurement;
+  Stages stages;
   std::string device_id;
   std::string device_model;
   // The device was unsteady when it measured.

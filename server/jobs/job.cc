@@ -261,14 +261,16 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
           "space: the sketch calls a library, which the job does not permit "
           "(--allow-library)");
     }
-    if (spec.strict_fp) {
+    if (FloatsOf(spec) != ir::FloatRule::kMayDiffer) {
       const absl::Status kept =
           schedule::Replay(sketch, module, spec.seed, FloatsOf(spec)).status();
       // A sketch that is illegal for other reasons too is the search's to
       // report: its decisions are not known here.
       if (!kept.ok() && schedule::Replay(sketch, module, spec.seed).ok()) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "space: the job keeps floats as written (--strict-fp): ",
+            "space: ",
+            spec.strict_fp ? "the job keeps floats as written (--strict-fp): "
+                           : "the job does without it (--no-winograd): ",
             kept.message()));
       }
     }
@@ -329,6 +331,7 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
       {"flush_cache", spec.flush_cache},
       {"allow_library", spec.allow_library},
       {"strict_fp", spec.strict_fp},
+      {"no_winograd", spec.no_winograd},
       {"priority", spec.priority},
       {"requirements", spec.requirements},
       {"tasks", std::move(tasks)},
@@ -373,6 +376,7 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
     // Jobs of the first releases have no user.
     spec.allow_library = json.value("allow_library", false);
     spec.strict_fp = json.value("strict_fp", false);
+    spec.no_winograd = json.value("no_winograd", false);
     spec.priority = json.value("priority", int64_t{0});
     spec.requirements = json.value("requirements", std::vector<std::string>());
     spec.targets.push_back({row.target, CachesIn(json)});
@@ -421,11 +425,13 @@ bool MayCountAsBest(const database::Record& record,
 
 bool MayUse(const database::Record& record, const JobSpec& spec) {
   return (spec.allow_library || record.library().empty()) &&
-         (!spec.strict_fp || driver::KeepsFloats(record.program, record.trace));
+         driver::Obeys(FloatsOf(spec), record.program, record.trace);
 }
 
 ir::FloatRule FloatsOf(const JobSpec& spec) {
-  return spec.strict_fp ? ir::FloatRule::kAsWritten : ir::FloatRule::kMayDiffer;
+  if (spec.strict_fp) return ir::FloatRule::kAsWritten;
+  return spec.no_winograd ? ir::FloatRule::kNoWinograd
+                          : ir::FloatRule::kMayDiffer;
 }
 
 double JobSnapshot::best_seconds() const {

@@ -69,6 +69,8 @@ struct JobSpec {
   bool allow_library = false;
   // Whether floats come out as the program writes them (ir::FloatRule).
   bool strict_fp = false;
+  // Whether Winograd's algorithm is not among the candidates.
+  bool no_winograd = false;
   // Among the user's own jobs; see farm/shares.h.
   int64_t priority = 0;
   // What a device must meet; see farm/requirement.h.
@@ -138,6 +140,9 @@ struct TaskSnapshot {
   double default_seconds = 0;  // with the default schedule; 0: not known
   std::string state;           // TaskStateName, or "ended"
   std::string shape;           // as in TaskSpec
+  // Of the best: driver::AlgorithmsOf, and whether it keeps floats as written.
+  std::vector<std::string> algorithms;
+  bool keeps_floats = true;
 };
 
 // What is given must all hold.

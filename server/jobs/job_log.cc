@@ -11,6 +11,16 @@ namespace {
 
 using Json = nlohmann::json;
 
+struct Stage {
+  const char* name;
+  absl::Time LoggedLife::*at;
+};
+constexpr Stage kStages[] = {
+    {"queued", &LoggedLife::queued},     {"leased", &LoggedLife::leased},
+    {"building", &LoggedLife::building}, {"built", &LoggedLife::built},
+    {"running", &LoggedLife::running},   {"reported", &LoggedLife::reported},
+    {"stored", &LoggedLife::stored}};
+
 std::string CandidatesLine(const std::string& event, const std::string& task_id,
                            std::span<const std::string> candidate_ids) {
   return Json{{"event", event},
@@ -39,7 +49,8 @@ std::string OpenLine(absl::Time at, const std::string& fingerprint,
 }
 
 std::string ProposeLine(const std::string& task_id, int asked,
-                        std::span<const LoggedProposal> proposals) {
+                        std::span<const LoggedProposal> proposals,
+                        absl::Time at) {
   Json candidates = Json::array();
   for (const LoggedProposal& proposal : proposals) {
     candidates.push_back({{"id", proposal.candidate_id},
@@ -51,6 +62,7 @@ std::string ProposeLine(const std::string& task_id, int asked,
   return Json{{"event", "propose"},
               {"task", task_id},
               {"asked", asked},
+              {"at", absl::ToUnixMicros(at)},
               {"candidates", std::move(candidates)}}
       .dump();
 }
@@ -63,6 +75,22 @@ std::string ReportLine(const std::string& task_id,
 std::string CorrectLine(const std::string& task_id,
                         std::span<const std::string> candidate_ids) {
   return CandidatesLine("correct", task_id, candidate_ids);
+}
+
+std::string LivesLine(std::span<const LoggedLife> lives) {
+  Json candidates = Json::array();
+  for (const LoggedLife& life : lives) {
+    Json one = {{"id", life.candidate_id},
+                {"purpose", life.purpose},
+                {"device", life.device},
+                {"status", life.status}};
+    for (const auto& [name, stage] : kStages) {
+      const absl::Time at = life.*stage;
+      if (at != absl::InfinitePast()) one[name] = absl::ToUnixMicros(at);
+    }
+    candidates.push_back(std::move(one));
+  }
+  return Json{{"event", "lives"}, {"candidates", std::move(candidates)}}.dump();
 }
 
 std::string EndLine(const std::string& state) {
@@ -116,6 +144,43 @@ absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines) {
     }
   }
   return summary;
+}
+
+absl::StatusOr<std::vector<LoggedLife>> ReadLives(
+    std::span<const std::string> lines) {
+  std::vector<LoggedLife> lives;
+  std::map<std::string, absl::Time> sampled;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    try {
+      const Json line = ParseJson(lines[i]);
+      const std::string event = line.at("event");
+      if (event == "propose" && line.contains("at")) {
+        for (const Json& one : line.at("candidates")) {
+          sampled[one.at("id")] = absl::FromUnixMicros(line.at("at"));
+        }
+      }
+      if (event != "lives") continue;
+      for (const Json& one : line.at("candidates")) {
+        LoggedLife life{.candidate_id = one.at("id"),
+                        .purpose = one.at("purpose"),
+                        .device = one.at("device"),
+                        .status = one.at("status")};
+        for (const auto& [name, stage] : kStages) {
+          life.*stage = one.contains(name) ? absl::FromUnixMicros(one.at(name))
+                                           : absl::InfinitePast();
+        }
+        const auto at = sampled.find(life.candidate_id);
+        if (at != sampled.end() && life.purpose == "trial") {
+          life.sampled = at->second;
+        }
+        lives.push_back(std::move(life));
+      }
+    } catch (const Json::exception& error) {
+      return absl::DataLossError(
+          absl::StrCat("job log, line ", i + 1, ": ", error.what()));
+    }
+  }
+  return lives;
 }
 
 }  // namespace tilefarm::jobs

@@ -4,11 +4,15 @@
 //
 //   {"event":"open","target":"...","at":"2026-...","fingerprint":"...",
 //    "caches":[L1,L2,L3],"known":{TASK:N},"libraries":["openblas"]}
-//   {"event":"propose","task":T,"asked":N,
+//   {"event":"propose","task":T,"asked":N,"at":US,
 //    "candidates":[{"id","trace","hash","score","sequence"}]}
 //   {"event":"report","task":T,"candidates":[ID]}
 //   {"event":"correct","task":T,"candidates":[ID]}
+//   {"event":"lives","candidates":[{"id","purpose","device","status",
+//    "queued":US,...,"stored":US}]}
 //   {"event":"end","state":"done"}
+//
+// US is a time in microseconds since 1970.
 #ifndef TILEFARM_SERVER_JOBS_JOB_LOG_H_
 #define TILEFARM_SERVER_JOBS_JOB_LOG_H_
 
@@ -44,12 +48,24 @@ std::string OpenLine(absl::Time at, const std::string& fingerprint,
 // `asked`: how many the search was asked for. It may have returned fewer, or
 // some that a former process had handed out.
 std::string ProposeLine(const std::string& task_id, int asked,
-                        std::span<const LoggedProposal> proposals);
+                        std::span<const LoggedProposal> proposals,
+                        absl::Time at);
 std::string ReportLine(const std::string& task_id,
                        std::span<const std::string> candidate_ids);
 // The candidates were measured again, and the search learned the new times.
 std::string CorrectLine(const std::string& task_id,
                         std::span<const std::string> candidate_ids);
+// When a candidate passed its stages (farm::Stages); infinite past: never.
+struct LoggedLife {
+  std::string candidate_id;
+  std::string purpose;  // farm::PurposeName
+  std::string device;   // id
+  std::string status;
+  absl::Time sampled = absl::InfinitePast();  // from the propose line
+  absl::Time queued, leased, building, built, running, reported, stored;
+};
+// What happened to candidates, for people: a search does not depend on it.
+std::string LivesLine(std::span<const LoggedLife> lives);
 std::string EndLine(const std::string& state);
 
 // The content of a target's last "open" line.
@@ -70,6 +86,10 @@ struct LogSummary {
 };
 // DataLoss: a line is damaged.
 absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines);
+// In the order in which the results were stored. Logs of earlier releases have
+// none. DataLoss: a line is damaged.
+absl::StatusOr<std::vector<LoggedLife>> ReadLives(
+    std::span<const std::string> lines);
 
 }  // namespace tilefarm::jobs
 

@@ -57,10 +57,30 @@ void JobRun::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void JobRun::OnRecorded(const farm::WorkItem& item,
+void JobRun::OnRecorded(const farm::Completion& completion,
                         const database::Record& record, bool added) {
+  const farm::WorkItem& item = completion.item;
+  const absl::Duration now = env_.clock.Monotonic();
+  const absl::Time stored = env_.clock.Now();
+  const auto at = [&](absl::Duration stage) {
+    return stage == farm::Stages::kNever ? absl::InfinitePast()
+                                         : stored - (now - stage);
+  };
+  const farm::Stages& stages = completion.stages;
+  LoggedLife life{.candidate_id = record.candidate_id,
+                  .purpose = std::string(farm::PurposeName(item.purpose)),
+                  .device = completion.device_id,
+                  .status = std::string(database::StatusName(record.status)),
+                  .queued = at(stages.queued),
+                  .leased = at(stages.leased),
+                  .building = at(stages.building),
+                  .built = at(stages.built),
+                  .running = at(stages.running),
+                  .reported = at(stages.reported),
+                  .stored = stored};
   MutexLock lock(mutex_);
-  inbox_.push_back({item.task_id, record, item.purpose, added});
+  inbox_.push_back(
+      {item.task_id, record, item.purpose, added, std::move(life)});
   changed_.NotifyAll();
 }
 

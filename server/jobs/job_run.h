@@ -27,6 +27,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -81,8 +82,8 @@ class JobRun {
   void Stop();
 
   // A result of this job's queue is durable.
-  void OnRecorded(const farm::WorkItem& item, const database::Record& record,
-                  bool added);
+  void OnRecorded(const farm::Completion& completion,
+                  const database::Record& record, bool added);
   // Results of this job's queue were acknowledged and have left the farm.
   void OnAcknowledged();
 
@@ -103,6 +104,7 @@ class JobRun {
     database::Record record;
     farm::Purpose purpose;
     bool added;
+    LoggedLife life;
   };
 
   void Main();
@@ -127,6 +129,8 @@ class JobRun {
   void RequestBaselines(const Lane& lane);
 
   void TakeOutcomes(std::vector<Outcome> outcomes);
+  // Writes when the candidates passed their stages into the log.
+  void LogLives(std::span<const Outcome> outcomes);
   void NoteRecord(Task& task, const database::Record& record, bool of_this_job);
   void NoteFinalist(Task& task, const database::Record& record);
   void NoteRemeasured(Task& task, const database::Record& record);

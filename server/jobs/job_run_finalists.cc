@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
+#include "compiler/driver/kept_floats.h"
 #include "server/jobs/job_run.h"
 #include "server/jobs/job_run_task.h"
 #include "server/jobs/remeasure.h"
@@ -19,8 +20,18 @@ constexpr double kQuickSeconds = 2e-3;
 }  // namespace
 
 void JobRun::ShowBest(const Task& task) {
+  std::vector<std::string> algorithms;
+  bool keeps_floats = true;
+  if (const Contender* winner = task.contenders.winner()) {
+    const database::Record& best = winner->record;
+    algorithms = driver::AlgorithmsOf(best.trace);
+    keeps_floats = driver::KeepsFloats(best.program, best.trace);
+  }
   MutexLock lock(mutex_);
-  snapshot_.tasks[task.index].best_seconds = task.best_seconds;
+  TaskSnapshot& shown = snapshot_.tasks[task.index];
+  shown.best_seconds = task.best_seconds;
+  shown.algorithms = std::move(algorithms);
+  shown.keeps_floats = keeps_floats;
   ++version_;
 }
 

@@ -259,7 +259,9 @@ void JobRun::Open(Lane& lane) {
 
 std::string JobRun::RaceOf(const Task& task) const {
   return absl::StrCat(task.id, spec_.allow_library ? " library" : "",
-                      spec_.strict_fp ? " strict" : "");
+                      spec_.strict_fp     ? " strict"
+                      : spec_.no_winograd ? " no-winograd"
+                                          : "");
 }
 
 farm::WorkItem JobRun::MakeItem(const Task& task, farm::Purpose purpose) const {

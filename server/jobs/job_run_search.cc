@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "server/jobs/job_run.h"
 #include "server/jobs/job_run_task.h"
+#include "server/jobs/recorded_tasks.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -118,8 +119,19 @@ void JobRun::UpdateRate() {
   snapshot_.seconds_left = std::max(left, left < 0 ? -1.0 : 0.0);
 }
 
+void JobRun::LogLives(std::span<const Outcome> outcomes) {
+  std::vector<LoggedLife> lives;
+  for (const Outcome& outcome : outcomes) {
+    // Work for other jobs, which learn of it, is not this one's.
+    if (outcome.purpose == farm::Purpose::kRemeasure) continue;
+    lives.push_back(outcome.life);
+  }
+  if (!lives.empty()) unlogged_.push_back(LivesLine(lives));
+}
+
 void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
   if (outcomes.empty()) return;
+  LogLives(outcomes);
   // Outcomes by task, in order of arrival.
   for (const auto& task : tasks_) {
     std::vector<search::Outcome> reports, corrections;
@@ -261,7 +273,8 @@ bool JobRun::ProposeFrom(Task& task, int count) {
          .model_score = absl::StrFormat("%.6g", proposal.predicted),
          .sequence = task.next_sequence++});
   }
-  absl::Status stored = AppendLog(ProposeLine(task.id, count, logged));
+  absl::Status stored =
+      AppendLog(ProposeLine(task.id, count, logged, env_.clock.Now()));
   while (!stored.ok()) {
     // A candidate that the log does not know must not reach a device. What
     // devices still bring counts meanwhile.
@@ -297,6 +310,13 @@ bool JobRun::ProposeFrom(Task& task, int count) {
 void JobRun::FindDefault(Task& task) {
   if (!task.default_id.empty()) return;
   task.default_id = task.search->default_candidate();
+  if (!task.default_id.empty()) {
+    // For those who ask once the job has ended; it can do without.
+    const absl::Status stored = env_.store.PutBlob(
+        DefaultKey(task.id),
+        absl::StrCat(task.default_id, "\n", env_.fingerprint));
+    if (!stored.ok()) Warn("default schedule: " + stored.ToString());
+  }
   // An earlier job, or this one before a restart, may have measured it.
   if (task.default_id.empty() || pending_.contains(task.default_id)) return;
   const auto records =

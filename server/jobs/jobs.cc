@@ -337,8 +337,9 @@ Jobs::Entry* Jobs::NextQueued(const HeldTasks& held) {
   return next;
 }
 
-void Jobs::OnRecorded(const farm::WorkItem& item,
+void Jobs::OnRecorded(const farm::Completion& completion,
                       const database::Record& record, bool added) {
+  const farm::WorkItem& item = completion.item;
   {
     MutexLock lock(route_mutex_);
     ++(added ? results_.stored.at(static_cast<size_t>(record.status))
@@ -346,14 +347,18 @@ void Jobs::OnRecorded(const farm::WorkItem& item,
     if (item.purpose == farm::Purpose::kRemeasure) {
       // Jobs with the same task may have a new best.
       for (auto& [id, run] : runs_) {
-        if (run->HasTask(item.task_id)) run->OnRecorded(item, record, added);
+        if (run->HasTask(item.task_id)) {
+          run->OnRecorded(completion, record, added);
+        }
       }
       devices_.OnRemeasured(item);
       return;
     }
     if (item.purpose != farm::Purpose::kMeasure) {
       auto run = runs_.find(item.job);
-      if (run != runs_.end()) run->second->OnRecorded(item, record, added);
+      if (run != runs_.end()) {
+        run->second->OnRecorded(completion, record, added);
+      }
       return;
     }
     auto measure = measures_.find(item.queue);
@@ -499,6 +504,9 @@ JobSnapshot Jobs::FromRecords(const Entry& entry, RecordedTasks& recorded) {
     }
     task.best_seconds = known.best_seconds;
     task.unscheduled_seconds = known.unscheduled_seconds;
+    task.default_seconds = known.default_seconds;
+    task.algorithms = known.algorithms;
+    task.keeps_floats = known.keeps_floats;
     snapshot.trials_done += task.trials_done;
     snapshot.tasks.push_back(std::move(task));
   }

@@ -123,8 +123,8 @@ class Jobs : public RecordListener {
   // The result is no longer needed: `done` is not called afterwards.
   void AbandonMeasure(const std::string& ticket);
 
-  void OnRecorded(const farm::WorkItem& item, const database::Record& record,
-                  bool added) override;
+  void OnRecorded(const farm::Completion& completion,
+                  const database::Record& record, bool added) override;
   void OnAcknowledged(const farm::WorkItem& item) override;
   void OnCanary(const farm::Completion& completion) override;
   void OnCompared(const farm::Completion& completion) override;

@@ -3,10 +3,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "compiler/driver/kept_floats.h"
 #include "server/jobs/contender.h"
 #include "server/jobs/result_writer.h"
 
 namespace tilefarm::jobs {
+
+std::string DefaultKey(const std::string& task_id) {
+  return absl::StrCat("default/", task_id);
+}
 
 RecordedTasks::RecordedTasks(const database::Store& store,
                              std::string fingerprint)
@@ -14,7 +20,7 @@ RecordedTasks::RecordedTasks(const database::Store& store,
 
 const RecordedTask& RecordedTasks::Find(const TaskSpec& task,
                                         const JobSpec& job) {
-  const auto key = std::tuple(TaskId(task), job.allow_library, job.strict_fp);
+  const auto key = std::tuple(TaskId(task), job.allow_library, FloatsOf(job));
   const auto found = read_.find(key);
   if (found != read_.end()) return found->second;
   return read_.emplace(key, Read(task, job)).first->second;
@@ -23,6 +29,7 @@ const RecordedTask& RecordedTasks::Find(const TaskSpec& task,
 RecordedTask RecordedTasks::Read(const TaskSpec& task,
                                  const JobSpec& job) const {
   RecordedTask recorded;
+  const auto chosen = store_.GetBlob(DefaultKey(TaskId(task)));
   const auto records = store_.FindRecords(task.workload_hash, task.target);
   if (records.ok()) {
     Contenders contenders;
@@ -30,9 +37,18 @@ RecordedTask RecordedTasks::Read(const TaskSpec& task,
       ++recorded.trials[record.job_id]
                        [std::string(database::StatusName(record.status))];
       if (MayCountAsBest(record, fingerprint_, job)) contenders.Add(record);
+      if (chosen.ok() && CountsAsBest(record, fingerprint_) &&
+          *chosen == absl::StrCat(record.candidate_id, "\n", fingerprint_)) {
+        recorded.default_seconds = record.median_seconds;
+      }
     }
     contenders.NoteStored(store_, fingerprint_);
     recorded.best_seconds = contenders.best_seconds();
+    if (const Contender* winner = contenders.winner()) {
+      const database::Record& best = winner->record;
+      recorded.algorithms = driver::AlgorithmsOf(best.trace);
+      recorded.keeps_floats = driver::KeepsFloats(best.program, best.trace);
+    }
   }
   const auto baseline = store_.GetBlob(BaselineKey(TaskId(task)));
   if (baseline.ok()) {

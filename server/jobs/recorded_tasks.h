@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "database/store.h"
 #include "server/jobs/job.h"
@@ -18,7 +19,14 @@ struct RecordedTask {
   std::map<std::string, ByStatus> trials;  // by job
   double best_seconds = 0;                 // that the job may use; 0: none
   double unscheduled_seconds = 0;          // 0: not measured
+  double default_seconds = 0;           // with the default schedule; 0: unknown
+  std::vector<std::string> algorithms;  // as in TaskSnapshot
+  bool keeps_floats = true;
 };
+
+// The blob that says which candidate has the default schedule of a task: its
+// id, a line feed, and the fingerprint of the compiler that chose it.
+std::string DefaultKey(const std::string& task_id);
 
 // Reads each task from the store once for all jobs that may use the same of its
 // records. It does not see what is recorded afterwards, so it lives for one
@@ -37,7 +45,7 @@ class RecordedTasks {
   const database::Store& store_;
   const std::string fingerprint_;
   // By task id and what the job permits.
-  std::map<std::tuple<std::string, bool, bool>, RecordedTask> read_;
+  std::map<std::tuple<std::string, bool, ir::FloatRule>, RecordedTask> read_;
 };
 
 }  // namespace tilefarm::jobs

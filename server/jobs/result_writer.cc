@@ -263,7 +263,7 @@ std::set<const Completion*> ResultWriter::CommitRecords(
     ++stored_;
     std::vector<farm::Farm::Commit> commits;
     for (size_t i = 0; i < group.size(); ++i) {
-      listener_.OnRecorded(group[i]->item, records[i], (*added)[i]);
+      listener_.OnRecorded(*group[i], records[i], (*added)[i]);
       commits.push_back({group[i]->item.candidate_id, !(*added)[i]});
     }
     farm_.Committed(commits);
@@ -339,7 +339,7 @@ void ResultWriter::FinishCanary(const Completion& completion) {
 
 void ResultWriter::Finish(const Completion& completion,
                           const database::Record& record, bool added) {
-  listener_.OnRecorded(completion.item, record, added);
+  listener_.OnRecorded(completion, record, added);
   farm_.Committed(completion.item.candidate_id, !added);
   listener_.OnAcknowledged(completion.item);
 }

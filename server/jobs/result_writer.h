@@ -34,7 +34,7 @@ class RecordListener {
  public:
   virtual ~RecordListener() = default;
   // `added` is false if the candidate had a record already, which is kept.
-  virtual void OnRecorded(const farm::WorkItem& item,
+  virtual void OnRecorded(const farm::Completion& completion,
                           const database::Record& record, bool added) = 0;
   // The result was acknowledged and has left the farm.
   virtual void OnAcknowledged(const farm::WorkItem& /*item*/) {}

@@ -185,12 +185,32 @@ absl::Status Gate::Authorize(std::string_view path,
                              const Credentials& credentials) {
   if (mode_ == Mode::kOpen) return absl::OkStatus();
   const absl::Status allowed = Check(path, credentials);
-  if (allowed.ok()) return allowed;
-  MutexLock lock(mutex_);
-  if (absl::IsUnauthenticated(allowed)) ++refused_.unauthenticated;
-  if (absl::IsPermissionDenied(allowed)) ++refused_.permission_denied;
-  if (absl::IsResourceExhausted(allowed)) ++refused_.resource_exhausted;
+  CountRefusal(allowed);
   return allowed;
+}
+
+absl::StatusOr<Caller> Gate::AuthorizeToken(std::string_view path,
+                                            std::string_view authorization) {
+  absl::StatusOr<Caller> caller = absl::UnauthenticatedError(
+      "changes take a token: \"Authorization: Bearer TOKEN\"; tune tokens "
+      "create makes one");
+  if (!authorization.empty()) {
+    MutexLock lock(mutex_);
+    caller = ByToken(authorization);
+  }
+  if (caller.ok()) {
+    const absl::Status allowed = CheckCaller(path, *caller);
+    if (!allowed.ok()) caller = allowed;
+  }
+  CountRefusal(caller.status());
+  return caller;
+}
+
+void Gate::CountRefusal(const absl::Status& refused) {
+  MutexLock lock(mutex_);
+  if (absl::IsUnauthenticated(refused)) ++refused_.unauthenticated;
+  if (absl::IsPermissionDenied(refused)) ++refused_.permission_denied;
+  if (absl::IsResourceExhausted(refused)) ++refused_.resource_exhausted;
 }
 
 GateFigures Gate::figures() {
@@ -209,6 +229,11 @@ absl::Status Gate::Check(std::string_view path,
     return absl::OkStatus();
   }
   TF_ASSIGN_OR_RETURN(const Caller caller, Identify(credentials));
+  return CheckCaller(path, caller);
+}
+
+absl::Status Gate::CheckCaller(std::string_view path, const Caller& caller) {
+  const Method* const method = FindMethod(path);
   if (method == nullptr || !MayCall(caller.role, method->access)) {
     return absl::PermissionDeniedError(absl::StrCat(
         caller.name, " is ",

@@ -98,6 +98,10 @@ class Gate {
   // Counts one call. Unauthenticated; PermissionDenied: not for this role;
   // ResourceExhausted: too many calls, with the time to wait.
   absl::Status Authorize(std::string_view path, const Credentials& credentials);
+  // The same for one that takes a token also where the gate is open; a
+  // certificate does not do, because a browser sends it with every request.
+  absl::StatusOr<Caller> AuthorizeToken(std::string_view path,
+                                        std::string_view authorization);
   GateFigures figures();
   // PermissionDenied unless the worker may have this name: its credential's, or
   // that with a suffix after a dot ("rack" may be "rack.7").
@@ -139,6 +143,8 @@ class Gate {
   };
 
   absl::Status Check(std::string_view path, const Credentials& credentials);
+  absl::Status CheckCaller(std::string_view path, const Caller& caller);
+  void CountRefusal(const absl::Status& refused);
   absl::Status Reload();
   absl::StatusOr<Caller> ByToken(std::string_view header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

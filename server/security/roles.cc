@@ -19,6 +19,7 @@ constexpr Method kMethods[] = {
     {"/tilefarm.v1.Tune/DeviceLog", Access::kUsers},
     {"/tilefarm.v1.Tune/Best", Access::kUsers, Size::kProgram},
     {"/tilefarm.v1.Tune/Measure", Access::kUsers, Size::kProgram},
+    {"/tilefarm.v1.Tune/Read", Access::kUsers},
     {"/tilefarm.v1.Tune/DbStats", Access::kUsers},
     {"/tilefarm.v1.Tune/DbExport", Access::kUsers},
     // Imported records are believed, so this needs an admin.
@@ -49,6 +50,34 @@ constexpr Method kMethods[] = {
     {"/healthz", Access::kAnyone},
     {"/readyz", Access::kAnyone},
     {"/metrics", Access::kUsers},
+
+    // The API (server/api/route.cc).
+    {"GET /api/v1", Access::kUsers},
+    {"GET /api/v1/caller", Access::kUsers},
+    {"GET /api/v1/events", Access::kUsers},
+    {"GET /api/v1/jobs", Access::kUsers},
+    {"GET /api/v1/jobs/{job}", Access::kUsers},
+    {"GET /api/v1/jobs/{job}/program", Access::kUsers},
+    {"GET /api/v1/jobs/{job}/candidates", Access::kUsers},
+    {"GET /api/v1/jobs/{job}/timeline", Access::kUsers},
+    {"GET /api/v1/jobs/{job}/events", Access::kUsers},
+    {"GET /api/v1/devices", Access::kUsers},
+    {"GET /api/v1/devices/{device}", Access::kUsers},
+    {"GET /api/v1/history", Access::kUsers},
+    {"GET /api/v1/database", Access::kUsers},
+    {"GET /api/v1/records", Access::kUsers},
+    {"GET /api/v1/records/{record}", Access::kUsers},
+    {"GET /api/v1/records/{record}/schedule", Access::kUsers},
+    {"GET /api/v1/records/{record}/assembly", Access::kUsers},
+    {"GET /api/v1/workloads", Access::kUsers},
+    {"GET /api/v1/workloads/{workload}", Access::kUsers},
+    {"GET /api/v1/workloads/{workload}/candidates", Access::kUsers},
+    {"GET /api/v1/workloads/{workload}/decisions", Access::kUsers},
+    {"GET /api/v1/benchmarks", Access::kUsers},
+    {"GET /api/v1/benchmarks/history", Access::kUsers},
+    {"POST /api/v1/jobs", Access::kUsers, Size::kProgram},
+    {"POST /api/v1/jobs/{job}/cancel", Access::kUsers},
+    {"POST /api/v1/devices/{device}/{action}", Access::kUsers},
 };
 
 }  // namespace

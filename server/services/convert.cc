@@ -98,14 +98,6 @@ std::string Rfc3339(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
 }
 
-// A number in a worker's JSON object; 0: it is not there.
-double NumberIn(const std::string& object, const char* key) {
-  const auto json = ParseJson(object);
-  if (!json.is_object() || !json.contains(key)) return 0;
-  const auto& value = json[key];
-  return value.is_number() ? value.get<double>() : 0;
-}
-
 // The caches in a SubmitRequest or a JobTarget.
 template <typename Message>
 jobs::JobTarget ToTarget(const std::string& key, const Message& message) {
@@ -264,6 +256,7 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
   spec.flush_cache = request.flush_cache();
   spec.allow_library = request.allow_library();
   spec.strict_fp = request.strict_fp();
+  spec.no_winograd = request.no_winograd();
   spec.priority = request.priority();
   spec.requirements.assign(request.requirements().begin(),
                            request.requirements().end());
@@ -273,6 +266,13 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
     spec.targets.push_back(ToTarget(one.target(), one));
   }
   return spec;
+}
+
+double NumberIn(const std::string& object, const char* key) {
+  const auto json = ParseJson(object);
+  if (!json.is_object() || !json.contains(key)) return 0;
+  const auto& value = json[key];
+  return value.is_number() ? value.get<double>() : 0;
 }
 
 v1::Lease ToProto(const farm::Lease& lease) {
@@ -408,6 +408,9 @@ v1::JobUpdate ToProto(const jobs::JobSnapshot& snapshot,
     progress.set_default_seconds(task.default_seconds);
     progress.set_state(task.state);
     progress.set_shape(task.shape);
+    progress.mutable_algorithms()->Add(task.algorithms.begin(),
+                                       task.algorithms.end());
+    progress.set_changes_floats(!task.keeps_floats);
   }
   for (const farm::DeviceStatus& device : devices) {
     *out.add_devices() = ToProto(device);

@@ -4,6 +4,7 @@
 #ifndef TILEFARM_SERVER_SERVICES_CONVERT_H_
 #define TILEFARM_SERVER_SERVICES_CONVERT_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,6 +22,9 @@ std::vector<farm::HeldLease> FromProto(const v1::State& state);
 // with the reason. InvalidArgument: the device state is not a flat JSON object.
 absl::StatusOr<farm::WorkerResult> FromProto(const v1::Result& result);
 jobs::JobSpec FromProto(const v1::SubmitRequest& request);
+
+// The number with this key in a device's state, a JSON object; 0: none.
+double NumberIn(const std::string& object, const char* key);
 
 v1::Lease ToProto(const farm::Lease& lease);
 v1::Device ToProto(const farm::DeviceStatus& device);

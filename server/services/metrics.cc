@@ -1,45 +1,122 @@
 #include "server/services/metrics.h"
 
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
+#include <limits>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "server/http/metrics_text.h"
 
 namespace tilefarm::services {
 namespace {
 
-using http::MetricsText;
-using Kind = MetricsText::Kind;
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using Type = prometheus::MetricType;
 
-void AddFarm(const ServerFigures& figures, MetricsText& text) {
-  text.Add("tilefarm_jobs", Kind::kGauge,
-           "Jobs by state, ended ones included.");
+// The families of a page. Names have units as OpenMetrics asks for them:
+// seconds, bytes, hertz, celsius; counters end in _total.
+class Families {
+ public:
+  using Labels = std::initializer_list<std::pair<const char*, std::string>>;
+
+  // Begins a family; the following samples belong to it.
+  void Add(const char* name, Type type, const char* help) {
+    families_.push_back({.name = name, .help = help, .type = type});
+  }
+  void Sample(Labels labels, double value) {
+    ClientMetric& metric = families_.back().metric.emplace_back();
+    for (const auto& [name, text] : labels)
+      metric.label.push_back({name, text});
+    if (families_.back().type == Type::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+  }
+  void Sample(const Histogram& histogram) {
+    ClientMetric& metric = families_.back().metric.emplace_back();
+    metric.histogram.sample_count = static_cast<uint64_t>(histogram.count());
+    metric.histogram.sample_sum = histogram.sum();
+    uint64_t below = 0;
+    for (size_t i = 0; i < Histogram::kBounds.size(); ++i) {
+      below += static_cast<uint64_t>(histogram.counts()[i]);
+      metric.histogram.bucket.push_back({below, Histogram::kBounds[i]});
+    }
+    metric.histogram.bucket.push_back(
+        {metric.histogram.sample_count,
+         std::numeric_limits<double>::infinity()});
+  }
+  // A family with one sample.
+  void Add(const char* name, Type type, const char* help, double value) {
+    Add(name, type, help);
+    Sample({}, value);
+  }
+
+  std::string Text() const {
+    std::ostringstream out;
+    prometheus::TextSerializer().Serialize(out, families_);
+    return out.str();
+  }
+
+ private:
+  std::vector<MetricFamily> families_;
+};
+
+void AddDevices(const std::vector<DeviceFigures>& devices, Families& text) {
+  text.Add("tilefarm_device_busy_seconds_total", Type::Counter,
+           "Time in which the device measured, since the server started.");
+  for (const DeviceFigures& device : devices) {
+    text.Sample({{"device", device.name}}, device.busy_seconds);
+  }
+  text.Add("tilefarm_device_clock_hertz", Type::Gauge,
+           "Clock at the device's latest measurement, where its system tells.");
+  for (const DeviceFigures& device : devices) {
+    if (device.clock_hertz > 0) {
+      text.Sample({{"device", device.name}}, device.clock_hertz);
+    }
+  }
+  text.Add("tilefarm_device_temperature_celsius", Type::Gauge,
+           "Temperature at the device's latest measurement, where its system "
+           "tells.");
+  for (const DeviceFigures& device : devices) {
+    if (device.temperature_celsius > 0) {
+      text.Sample({{"device", device.name}}, device.temperature_celsius);
+    }
+  }
+}
+
+void AddFarm(const ServerFigures& figures, Families& text) {
+  text.Add("tilefarm_jobs", Type::Gauge, "Jobs by state, ended ones included.");
   for (const auto& [state, count] : figures.jobs) {
     text.Sample({{"state", state}}, count);
   }
-  text.Add("tilefarm_devices", Kind::kGauge,
+  text.Add("tilefarm_devices", Type::Gauge,
            "Devices by state, as tune devices shows it.");
   for (const auto& [state, count] : figures.devices) {
     text.Sample({{"state", state}}, count);
   }
-  text.Add("tilefarm_device_canary_seconds", Kind::kGauge,
+  text.Add("tilefarm_device_canary_seconds", Type::Gauge,
            "Known time of the device's canary: its best median so far.");
   for (const auto& [device, seconds] : figures.farm.canary_seconds) {
     text.Sample({{"device", device}}, seconds);
   }
+  AddDevices(figures.each_device, text);
   const farm::FarmFigures& farm = figures.farm;
-  text.Add("tilefarm_leases", Kind::kGauge, "Leases on devices by phase.");
+  text.Add("tilefarm_leases", Type::Gauge, "Leases on devices by phase.");
   text.Sample({{"phase", "granted"}}, farm.leases_granted);
   text.Sample({{"phase", "building"}}, farm.leases_building);
   text.Sample({{"phase", "built"}}, farm.leases_built);
   text.Sample({{"phase", "running"}}, farm.leases_running);
-  text.Add("tilefarm_candidates", Kind::kGauge,
+  text.Add("tilefarm_candidates", Type::Gauge,
            "Candidates in the farm: ready (wait for a device), leased, held "
            "(wait for a former process's result), doubted (wait for a canary), "
            "committing.");
@@ -50,40 +127,40 @@ void AddFarm(const ServerFigures& figures, MetricsText& text) {
   text.Sample({{"state", "committing"}}, farm.candidates_committing);
 }
 
-void AddDatabase(const ServerFigures& figures, MetricsText& text) {
+void AddDatabase(const ServerFigures& figures, Families& text) {
   const jobs::WriterFigures& writer = figures.writer;
-  text.Add("tilefarm_results_total", Kind::kCounter,
+  text.Add("tilefarm_results_total", Type::Counter,
            "Results stored durably since the start, by status.");
   for (const auto& [status, count] : figures.results) {
     text.Sample({{"status", status}}, static_cast<double>(count));
   }
-  text.Add("tilefarm_results_not_stored_total", Kind::kCounter,
+  text.Add("tilefarm_results_not_stored_total", Type::Counter,
            "Results acknowledged without being stored: their candidate has a "
            "record, or the database refuses them.",
            static_cast<double>(figures.results_not_stored));
-  text.Add("tilefarm_results_waiting", Kind::kGauge,
+  text.Add("tilefarm_results_waiting", Type::Gauge,
            "Results that wait for their commit.",
            static_cast<double>(writer.waiting));
-  text.Add("tilefarm_commit_seconds", Kind::kHistogram,
+  text.Add("tilefarm_commit_seconds", Type::Histogram,
            "Time of a commit of a group of results, tries that failed "
            "included.");
   text.Sample(writer.commit_seconds);
-  text.Add("tilefarm_commit_failures_total", Kind::kCounter,
+  text.Add("tilefarm_commit_failures_total", Type::Counter,
            "Commits that failed and are tried again.",
            static_cast<double>(writer.failures));
-  text.Add("tilefarm_database_bytes", Kind::kGauge,
+  text.Add("tilefarm_database_bytes", Type::Gauge,
            "Size of the database and of its write-ahead log.");
   text.Sample({{"file", "main"}}, static_cast<double>(figures.database_bytes));
   text.Sample({{"file", "wal"}}, static_cast<double>(figures.wal_bytes));
 }
 
-void AddCalls(const ServerFigures& figures, MetricsText& text) {
-  text.Add("tilefarm_streams", Kind::kGauge,
+void AddCalls(const ServerFigures& figures, Families& text) {
+  text.Add("tilefarm_streams", Type::Gauge,
            "Calls that last: workers, watches and measurements; imports and "
            "exports.");
   text.Sample({{"kind", "stream"}}, figures.gate.streams);
   text.Sample({{"kind", "transfer"}}, figures.gate.transfers);
-  text.Add("tilefarm_refusals_total", Kind::kCounter,
+  text.Add("tilefarm_refusals_total", Type::Counter,
            "Calls refused before they were read: no valid credential, not "
            "this role, too many.");
   const security::GateFigures& gate = figures.gate;
@@ -93,42 +170,42 @@ void AddCalls(const ServerFigures& figures, MetricsText& text) {
               static_cast<double>(gate.permission_denied));
   text.Sample({{"reason", "resource_exhausted"}},
               static_cast<double>(gate.resource_exhausted));
-  text.Add("tilefarm_http_requests_total", Kind::kCounter,
+  text.Add("tilefarm_http_requests_total", Type::Counter,
            "Answers of this port by status.");
   for (const auto& [status, count] : figures.http_answers) {
     text.Sample({{"code", absl::StrCat(status)}}, static_cast<double>(count));
   }
 }
 
-void AddProcess(const ProcessFigures& process, MetricsText& text) {
-  text.Add("process_cpu_seconds_total", Kind::kCounter,
+void AddProcess(const ProcessFigures& process, Families& text) {
+  text.Add("process_cpu_seconds_total", Type::Counter,
            "User and system CPU time.", process.cpu_seconds);
-  text.Add("process_resident_memory_bytes", Kind::kGauge, "Resident memory.",
+  text.Add("process_resident_memory_bytes", Type::Gauge, "Resident memory.",
            static_cast<double>(process.resident_bytes));
-  text.Add("process_virtual_memory_bytes", Kind::kGauge, "Virtual memory.",
+  text.Add("process_virtual_memory_bytes", Type::Gauge, "Virtual memory.",
            static_cast<double>(process.virtual_bytes));
-  text.Add("process_open_fds", Kind::kGauge, "Open file descriptors.",
+  text.Add("process_open_fds", Type::Gauge, "Open file descriptors.",
            static_cast<double>(process.open_files));
-  text.Add("process_max_fds", Kind::kGauge, "Limit of file descriptors.",
+  text.Add("process_max_fds", Type::Gauge, "Limit of file descriptors.",
            static_cast<double>(process.max_files));
-  text.Add("process_threads", Kind::kGauge, "Threads.",
+  text.Add("process_threads", Type::Gauge, "Threads.",
            static_cast<double>(process.threads));
-  text.Add("process_start_time_seconds", Kind::kGauge,
+  text.Add("process_start_time_seconds", Type::Gauge,
            "When the process started, Unix time.", process.start_time);
 }
 
 }  // namespace
 
 std::string MetricsPage(const ServerFigures& figures) {
-  MetricsText text;
-  text.Add("tilefarm_build_info", Kind::kGauge, "Always 1.");
+  Families text;
+  text.Add("tilefarm_build_info", Type::Gauge, "Always 1.");
   text.Sample(
       {{"release", figures.release}, {"fingerprint", figures.fingerprint}}, 1);
   AddFarm(figures, text);
   AddDatabase(figures, text);
   AddCalls(figures, text);
   AddProcess(figures.process, text);
-  return text.text();
+  return text.Text();
 }
 
 ProcessFigures ReadProcessFigures() {

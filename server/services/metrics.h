@@ -1,10 +1,12 @@
-// The server's metrics: collected from its parts, written as Prometheus' text.
+// The server's metrics: collected from its parts, written as Prometheus' text
+// by its client library.
 #ifndef TILEFARM_SERVER_SERVICES_METRICS_H_
 #define TILEFARM_SERVER_SERVICES_METRICS_H_
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/farm/farm.h"
@@ -22,10 +24,20 @@ struct ProcessFigures {
 };
 ProcessFigures ReadProcessFigures();
 
+struct DeviceFigures {
+  std::string name;
+  double busy_seconds = 0;
+  double clock_hertz = 0, temperature_celsius = 0;  // 0: not known
+};
+
+inline constexpr char kMetricsContentType[] =
+    "text/plain; version=0.0.4; charset=utf-8";
+
 struct ServerFigures {
   std::string release, fingerprint;
   // All states are present, also those with no device.
   std::map<std::string, int> jobs, devices;
+  std::vector<DeviceFigures> each_device;
   farm::FarmFigures farm;
   jobs::WriterFigures writer;
   std::map<std::string, int64_t> results;  // stored, by status

@@ -16,13 +16,13 @@
 #include "database/store.h"
 #include "server/farm/farm.h"
 #include "server/farm/random_id.h"
-#include "server/http/http_server.h"
 #include "server/jobs/jobs.h"
 #include "server/security/gate.h"
 #include "server/services/admin_service.h"
+#include "server/services/convert.h"
 #include "server/services/credentials.h"
 #include "server/services/farm_service.h"
-#include "server/services/http_pages.h"
+#include "server/services/http_port.h"
 #include "server/services/metrics.h"
 #include "server/services/regression_service.h"
 #include "server/services/tune_service.h"
@@ -37,6 +37,8 @@ constexpr int kMaxSendBytes = 64 << 20;
 constexpr int kStreamWindowBytes = 256 << 10;
 // A peer may send keepalive pings so many times as often as the server.
 constexpr int kPingsInInterval = 4;
+
+constexpr double kMega = 1e6;
 
 // The server must be restarted if a loop has made no progress for so long.
 constexpr absl::Duration kUnhealthy = absl::Seconds(60);
@@ -62,6 +64,7 @@ class GrpcServer : public Server {
   ~GrpcServer() override {
     // The HTTP server stops before the parts that its pages use.
     http_.reset();
+    attached_.reset();
     if (farm_ != nullptr) {
       farm_->CloseAll(absl::UnavailableError("the server shuts down"));
     }
@@ -115,8 +118,16 @@ class GrpcServer : public Server {
         FarmServiceOptions{.database_uuid = store_->uuid(),
                            .release = options_.release,
                            .timeouts = options_.timeouts});
-    tune_service_ = std::make_unique<TuneService>(*store_, *farm_, *jobs_,
-                                                  *gate_, options_.fingerprint);
+    parts_ = std::make_unique<api::Parts>(
+        api::Parts{.store = *store_,
+                   .farm = *farm_,
+                   .jobs = *jobs_,
+                   .gate = *gate_,
+                   .history = history_,
+                   .fingerprint = options_.fingerprint,
+                   .release = options_.release,
+                   .demo = options_.demo});
+    tune_service_ = std::make_unique<TuneService>(*parts_);
     regression_service_ = std::make_unique<RegressionService>(
         *store_, *farm_, jobs_->comparisons(), *gate_,
         options_.artifact_retention);
@@ -124,6 +135,7 @@ class GrpcServer : public Server {
     TF_RETURN_IF_ERROR(Listen());
     jobs_->Start();
     if (!options_.http.empty()) TF_RETURN_IF_ERROR(OpenHttp());
+    if (options_.attach != nullptr) attached_ = options_.attach(*farm_);
     return absl::OkStatus();
   }
 
@@ -146,30 +158,12 @@ class GrpcServer : public Server {
   }
 
   absl::Status OpenHttp() {
-    TF_ASSIGN_OR_RETURN(const transport::HostAndPort at,
-                        transport::SplitAddress(options_.http));
-    const ListenSecurity& security = options_.security;
-    // Loopback has no TLS and needs no credentials, so that probes need no
-    // certificates.
-    const bool secure = security.tls() && !transport::IsLoopback(at.host);
-    pages_ = std::make_unique<Pages>(PagesOptions{
-        .gate = secure ? gate_.get() : nullptr,
+    PagesOptions pages{
         .figures = [this] { return Figures(); },
         .stuck = [this] { return Stuck(kUnhealthy); },
-        .write = [this] { return store_->PutBlob(kReadyKey, "yes"); }});
-    http::HttpOptions options;
-    options.listen = options_.http;
-    if (secure) {
-      options.tls = http::TlsFiles{.cert = security.tls_cert,
-                                   .key = security.tls_key,
-                                   .client_ca = security.tls_client_ca};
-    }
-    TF_ASSIGN_OR_RETURN(
-        http_, http::HttpServer::Start(
-                   std::move(options), [this](const http::Request& request,
-                                              const http::Answers& answers) {
-                     return pages_->Answer(request, answers);
-                   }));
+        .write = [this] { return store_->PutBlob(kReadyKey, "yes"); }};
+    TF_ASSIGN_OR_RETURN(http_, HttpPort::Open(options_.http, options_.security,
+                                              std::move(pages), *parts_));
     return absl::OkStatus();
   }
 
@@ -183,6 +177,12 @@ class GrpcServer : public Server {
     }
     for (const farm::DeviceStatus& device : farm_->Devices()) {
       ++figures.devices[std::string(farm::DeviceStateName(device.state))];
+      figures.each_device.push_back(
+          {.name = device.name,
+           .busy_seconds = device.busy_seconds,
+           .clock_hertz = NumberIn(device.device_state, "clock_mhz") * kMega,
+           .temperature_celsius =
+               NumberIn(device.device_state, "temperature_c")});
     }
     figures.farm = farm_->Figures();
     figures.writer = jobs_->writer_figures();
@@ -269,13 +269,15 @@ class GrpcServer : public Server {
   std::unique_ptr<security::Gate> gate_;
   std::unique_ptr<farm::Farm> farm_;
   std::unique_ptr<jobs::Jobs> jobs_;
+  api::DeviceHistory history_;
+  std::unique_ptr<api::Parts> parts_;
   std::unique_ptr<FarmService> farm_service_;
   std::unique_ptr<TuneService> tune_service_;
   std::unique_ptr<RegressionService> regression_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<grpc::Server> grpc_;
-  std::unique_ptr<Pages> pages_;
-  std::unique_ptr<http::HttpServer> http_;
+  std::unique_ptr<HttpPort> http_;
+  std::shared_ptr<void> attached_;
 };
 
 }  // namespace

@@ -33,6 +33,10 @@ struct ServerOptions {
   // Whether machine code may be brought and run (--allow-artifacts).
   jobs::ComparisonsOptions artifacts;
   database::ArtifactRetention artifact_retention;
+  // Connects devices that are no workers, once the server serves; what it
+  // returns is destroyed before the farm. Null: there are none.
+  std::function<std::shared_ptr<void>(farm::Farm&)> attach;
+  bool demo = false;  // the pages say that a recorded run is replayed
 };
 
 // Thread-safe.

@@ -20,6 +20,7 @@
 #include "base/settings.h"
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
+#include "server/demo/demo.h"
 #include "server/farm/farm.h"
 #include "server/jobs/canary.h"
 #include "server/services/check_config.h"
@@ -34,6 +35,8 @@ namespace {
 constexpr absl::Duration kShutdownLimit = absl::Seconds(7);
 
 constexpr char kProgram[] = "tune-server";
+// Where a demo is seen, unless --http says otherwise.
+constexpr char kDemoPages[] = "127.0.0.1:7071";
 
 absl::Status SetAll(Settings settings, const std::vector<std::string>& pairs) {
   for (const std::string& pair : pairs) {
@@ -66,8 +69,8 @@ int Main(int argc, char** argv) {
       ->envname("TUNE_SERVER_LISTEN")
       ->capture_default_str();
   app.add_option("--http", options.http,
-                 "HOST:PORT of /metrics, /healthz and /readyz, by the same "
-                 "rules (default: none)")
+                 "HOST:PORT of the dashboard, its API, /metrics, /healthz and "
+                 "/readyz, by the same rules (default: none)")
       ->envname("TUNE_SERVER_HTTP");
   app.add_option("--timeout", timeouts,
                  "KEY=DURATION, any number of times; an unknown key lists "
@@ -97,6 +100,16 @@ int Main(int argc, char** argv) {
                    ? ""
                    : "not a positive duration, such as 60s";
       })
+      ->capture_default_str();
+  demo::DemoOptions demo_options;
+  CLI::Option* const demo =
+      app.add_option("--demo", demo_options.recording,
+                     "Replay a recorded run without a farm: this database, or "
+                     "without one the run that comes with the program")
+          ->expected(0, 1);
+  app.add_option("--demo-speed", demo_options.speed,
+                 "How many times as fast as it was recorded")
+      ->check(CLI::Range(0.1, 1000.0))
       ->capture_default_str();
   bool no_canary = false;
   app.add_flag("--no-canary", no_canary,
@@ -143,7 +156,14 @@ int Main(int argc, char** argv) {
   if (daemon_flags.check_config) {
     return daemon::ReportCheck(kProgram, services::CheckConfig(options));
   }
-  if (options.database_path.empty()) return Fail("--db is required");
+  if (demo->count() > 0) {
+    if (!options.database_path.empty()) {
+      return Fail("--demo has a database of its own: leave out --db");
+    }
+    if (options.http.empty()) options.http = kDemoPages;
+  } else if (options.database_path.empty()) {
+    return Fail("--db is required");
+  }
   const absl::Status together = farm::CheckTimeouts(options.timeouts);
   if (!together.ok()) {
     return Fail("--timeout: " + std::string(together.message()));
@@ -180,14 +200,24 @@ int Main(int argc, char** argv) {
   options.release = services::kRelease;
   options.search_factory = jobs::RealSearchFactory();
   if (!no_canary) options.canary = jobs::CanaryMaker();
-  auto server = services::Server::Start(std::move(options));
-  if (!server.ok()) return Fail(std::string(server.status().message()), 1);
-  std::printf("listening on %s\n", (*server)->address().c_str());
-  if (!(*server)->http_address().empty()) {
-    std::printf("http on %s\n", (*server)->http_address().c_str());
+  absl::StatusOr<std::unique_ptr<services::Server>> started;
+  absl::StatusOr<std::unique_ptr<demo::Demo>> replay;
+  services::Server* server = nullptr;
+  if (demo->count() > 0) {
+    replay = demo::Demo::Start(demo_options, std::move(options));
+    if (!replay.ok()) return Fail(std::string(replay.status().message()), 1);
+    server = &(*replay)->server();
+  } else {
+    started = services::Server::Start(std::move(options));
+    if (!started.ok()) return Fail(std::string(started.status().message()), 1);
+    server = started->get();
+  }
+  std::printf("listening on %s\n", server->address().c_str());
+  if (!server->http_address().empty()) {
+    std::printf("http on %s\n", server->http_address().c_str());
   }
   std::fflush(stdout);
-  manager->Ready([&](absl::Duration limit) { return (*server)->Stuck(limit); });
+  manager->Ready([&](absl::Duration limit) { return server->Stuck(limit); });
   int signal_number = 0;
   sigwait(&ends, &signal_number);
   Log(LogLevel::kInfo, "server", "shutting down");
@@ -199,7 +229,8 @@ int Main(int argc, char** argv) {
     Log(LogLevel::kWarning, "server", "a search does not end; leaving it");
     _exit(0);
   }).detach();
-  server->reset();
+  if (started.ok()) started->reset();
+  if (replay.ok()) replay->reset();
   return 0;
 }
 

@@ -7,9 +7,11 @@
 #include "compiler/driver/kept_floats.h"
 #include "compiler/ir/parser.h"
 #include "compiler/target/target.h"
+#include "server/api/api.h"
 #include "server/jobs/record_import.h"
 #include "server/services/admit.h"
 #include "server/services/convert.h"
+#include "server/services/orders.h"
 #include "server/services/rpc_status.h"
 
 namespace tilefarm::services {
@@ -27,6 +29,10 @@ absl::StatusOr<database::BestQuery> QueryOf(const v1::BestRequest& request,
   }
   auto target = target::ParseKey(request.target());
   if (!target.ok()) return target.status();
+  const ir::FloatRule floats = request.strict_fp() ? ir::FloatRule::kAsWritten
+                               : request.no_winograd()
+                                   ? ir::FloatRule::kNoWinograd
+                                   : ir::FloatRule::kMayDiffer;
   return database::BestQuery{
       .program = std::move(program),
       .workload_hash = request.workload(),
@@ -37,7 +43,8 @@ absl::StatusOr<database::BestQuery> QueryOf(const v1::BestRequest& request,
       .allow_stale = request.allow_stale(),
       .allow_library = request.allow_library(),
       .allow_emulated = request.allow_emulated(),
-      .keeps_floats = request.strict_fp() ? driver::KeepsFloats : nullptr,
+      .floats = floats,
+      .keeps_floats = driver::ObeysRule(floats),
   };
 }
 
@@ -103,16 +110,7 @@ grpc::Status TuneService::Cancel(grpc::ServerContext* context,
   const auto caller =
       Admit(gate_, *context, "/tilefarm.v1.Tune/Cancel", *request);
   if (!caller.ok()) return ToGrpc(caller.status());
-  if (!caller->admin()) {
-    const auto job = jobs_.Get(request->job_id());
-    if (!job.ok()) return ToGrpc(job.status());
-    if (job->user != caller->name) {
-      return ToGrpc(absl::PermissionDeniedError(
-          absl::StrCat(request->job_id(), " is a job of ", job->user,
-                       ": its owner or an admin may cancel it")));
-    }
-  }
-  const auto state = jobs_.Cancel(request->job_id());
+  const auto state = CancelJob(jobs_, *caller, request->job_id());
   if (state.ok()) response->set_state(std::string(jobs::JobStateName(*state)));
   return ToGrpc(state.status());
 }
@@ -145,6 +143,19 @@ grpc::Status TuneService::Best(grpc::ServerContext* context,
   if (!best.ok()) return ToGrpc(best.status());
   response->set_record_json(database::RecordToJson(best->record));
   response->set_reason(best->reason);
+  return grpc::Status::OK;
+}
+
+grpc::Status TuneService::Read(grpc::ServerContext* context,
+                               const v1::ReadRequest* request,
+                               v1::ReadResponse* response) {
+  const auto caller =
+      Admit(gate_, *context, "/tilefarm.v1.Tune/Read", *request);
+  if (!caller.ok()) return ToGrpc(caller.status());
+  const auto json =
+      api::Get(parts_, request->path(), request->query(), *caller);
+  if (!json.ok()) return ToGrpc(json.status());
+  response->set_json(api::JsonResponse(*json).body);
   return grpc::Status::OK;
 }
 

@@ -12,6 +12,7 @@
 #include "base/executor.h"
 #include "database/store.h"
 #include "proto/tilefarm/v1/tune.grpc.pb.h"
+#include "server/api/parts.h"
 #include "server/farm/farm.h"
 #include "server/jobs/jobs.h"
 #include "server/security/gate.h"
@@ -22,13 +23,14 @@ class TuneService
     : public v1::Tune::WithCallbackMethod_Watch<
           v1::Tune::WithCallbackMethod_Measure<v1::Tune::Service>> {
  public:
-  TuneService(database::Store& store, farm::Farm& farm, jobs::Jobs& jobs,
-              security::Gate& gate, std::string fingerprint)
-      : store_(store),
-        farm_(farm),
-        jobs_(jobs),
-        gate_(gate),
-        fingerprint_(std::move(fingerprint)),
+  // The parts outlive it.
+  explicit TuneService(const api::Parts& parts)
+      : parts_(parts),
+        store_(parts.store),
+        farm_(parts.farm),
+        jobs_(parts.jobs),
+        gate_(parts.gate),
+        fingerprint_(parts.fingerprint),
         executor_(kExecutorThreads, kMostWaitingCalls) {}
 
   grpc::Status Submit(grpc::ServerContext* context,
@@ -58,6 +60,9 @@ class TuneService
   grpc::ServerUnaryReactor* Measure(grpc::CallbackServerContext* context,
                                     const v1::MeasureRequest* request,
                                     v1::MeasureResponse* response) override;
+  grpc::Status Read(grpc::ServerContext* context,
+                    const v1::ReadRequest* request,
+                    v1::ReadResponse* response) override;
   grpc::Status DbStats(grpc::ServerContext* context,
                        const v1::DbStatsRequest* request,
                        v1::DbStatsResponse* response) override;
@@ -73,6 +78,7 @@ class TuneService
   static constexpr int kExecutorThreads = 4;
   static constexpr int kMostWaitingCalls = 256;
 
+  const api::Parts& parts_;
   database::Store& store_;
   farm::Farm& farm_;
   jobs::Jobs& jobs_;

@@ -145,14 +145,50 @@ TEST(Link, EveryKindOfTargetThatIsListedHasCodeGeneration) {
                          "wasm32, cuda, sim"));
 }
 
-TEST(Header, DocumentsBuffers) {
-  const std::vector<LoweredFunction> functions = {
-      {Elementwise(ir::Intrinsic::kExp), "my_exp"}};
-  const std::string header = CHeader(functions, TestOptions().target);
+TEST(Header, DocumentsBuffersAndThreads) {
+  const LoweredFunction function = {
+      Elementwise(ir::Intrinsic::kExp, ir::ForKind::kSerial), "my_exp"};
+  const target::Target target = TestOptions().target;
+  std::vector<Signature> functions = {SignatureOf(function, function, target)};
+  const std::string header = CHeader(functions, target);
   EXPECT_THAT(header,
               testing::HasSubstr("int my_exp(const void* in_0, void* out_1);"));
-  EXPECT_THAT(header, testing::HasSubstr("0: in, float32 [64]\n"));
-  EXPECT_THAT(header, testing::HasSubstr("1: out, float32 [64], written\n"));
+  EXPECT_THAT(header, testing::HasSubstr(
+                          "0: in, float32 [64], row-major, 256 bytes\n"));
+  EXPECT_THAT(header,
+              testing::HasSubstr(
+                  "1: out, float32 [64], row-major, 256 bytes, written\n"));
+  EXPECT_THAT(header, testing::HasSubstr("my_exp: runs in the calling thread"));
+  EXPECT_THAT(header,
+              testing::HasSubstr("const tf_function_info* my_exp_info(void);"));
+  const LoweredFunction parallel = {Elementwise(ir::Intrinsic::kExp), "my_exp"};
+  functions = {SignatureOf(parallel, parallel, target)};
+  EXPECT_THAT(CHeader(functions, target),
+              testing::HasSubstr("my_exp: up to 4 threads"));
+}
+
+TEST(Signature, HasStridesAndTheBytesThatTheyReach) {
+  auto buffer = std::make_shared<ir::BufferNode>(
+      *ir::MakeBuffer("x", ir::DataType::Float(16), {4, 8}));
+  buffer->strides = {20, 2};
+  buffer->elem_offset = 3;
+  auto program = std::make_shared<ir::PrimFunc>();
+  program->params = {buffer, ir::MakeBuffer("y", ir::DataType::Int(8), {})};
+  program->body = ir::NoOp();
+  const LoweredFunction function = {program, "f"};
+  const Signature signature =
+      SignatureOf(function, function, TestOptions().target);
+  ASSERT_EQ(signature.parameters.size(), 2u);
+  const ParameterSignature& x = signature.parameters[0];
+  EXPECT_FALSE(x.is_dense);
+  EXPECT_EQ(x.bytes, 2 * (3 + 3 * 20 + 7 * 2 + 1));
+  EXPECT_EQ(OnnxNumber(x.dtype), 10);
+  EXPECT_TRUE(signature.parameters[1].is_dense);
+  EXPECT_EQ(signature.parameters[1].bytes, 1);
+  const std::string header = CHeader({{signature}}, TestOptions().target);
+  EXPECT_THAT(header,
+              testing::HasSubstr("0: x, float16 [4, 8], strides [20, 2], 3 "
+                                 "elements after the pointer, 156 bytes\n"));
 }
 
 }  // namespace

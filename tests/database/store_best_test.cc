@@ -294,7 +294,7 @@ TEST_F(StoreBestTest, OnlyRecordsThatKeepFloatsWhereAskedFor) {
   EXPECT_EQ(none.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(none.message()),
               HasSubstr("1 that round differently or leave out terms "
-                        "(--strict-fp)"));
+                        "(--strict-fp, --no-winograd)"));
   Add(Good("kept", 2e-4));
   Add(Good("kept, too", 3e-4));
   asked = 0;

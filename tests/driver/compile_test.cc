@@ -101,6 +101,91 @@ TEST(Compile, SymbolsAreCheckedAndNamed) {
             absl::StatusCode::kInvalidArgument);
 }
 
+// As the header declares them.
+struct ParameterInfo {
+  const char* name;
+  int32_t dtype, rank;
+  const int64_t *shape, *strides;
+  int64_t offset, bytes, packed_bytes;
+  int32_t written, alignment;
+};
+struct FunctionInfo {
+  size_t size;
+  const char *name, *target;
+  int32_t threads, parameter_count;
+  const ParameterInfo* parameters;
+};
+
+const FunctionInfo* InfoOf(const codegen::Kernel& kernel,
+                           const std::string& symbol) {
+  using Get = const FunctionInfo* (*)();
+  const auto get =
+      reinterpret_cast<Get>(dlsym(kernel.handle(), symbol.c_str()));
+  EXPECT_NE(get, nullptr) << symbol;
+  return get == nullptr ? nullptr : get();
+}
+
+TEST(Compile, FunctionsDescribeThemselves) {
+  const auto artifact = CompileText(kMatmulRelu, Options());
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  const auto kernel = codegen::Kernel::Load(artifact->shared_object);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const FunctionInfo* info = InfoOf(*kernel, "tilefarm_main_info");
+  ASSERT_NE(info, nullptr);
+  EXPECT_EQ(info->size, sizeof(FunctionInfo));
+  EXPECT_STREQ(info->name, "tilefarm_main");
+  EXPECT_EQ(info->target, Options().target.Key());
+  EXPECT_EQ(info->threads, 1);
+  ASSERT_EQ(info->parameter_count, 3);
+  const ParameterInfo& b = info->parameters[1];
+  EXPECT_STREQ(b.name, "B");
+  EXPECT_EQ(b.dtype, 1);
+  ASSERT_EQ(b.rank, 2);
+  EXPECT_EQ(b.shape[0], 128);
+  EXPECT_EQ(b.shape[1], 96);
+  EXPECT_EQ(b.strides[0], 96);
+  EXPECT_EQ(b.strides[1], 1);
+  EXPECT_EQ(b.offset, 0);
+  EXPECT_EQ(b.bytes, 128 * 96 * 4);
+  EXPECT_EQ(b.packed_bytes, 0);
+  EXPECT_EQ(b.written, 0);
+  EXPECT_EQ(b.alignment, 4);
+  EXPECT_EQ(info->parameters[2].written, 1);
+}
+
+TEST(Compile, ThreadsAreThoseOfParallelLoops) {
+  CompileOptions options = Options();
+  options.target = *target::Parse("host,cores=3");
+  const auto threads = [&](const char* trace) {
+    auto module = ir::ParseModule(kMatmulRelu);
+    const auto scheduled =
+        schedule::Replay(*schedule::Trace::Parse(trace), *module);
+    EXPECT_TRUE(scheduled.ok()) << scheduled.status();
+    const auto artifact = Compile(scheduled->module(), options);
+    EXPECT_TRUE(artifact.ok()) << artifact.status();
+    const auto kernel = codegen::Kernel::Load(artifact->shared_object);
+    return InfoOf(*kernel, "tilefarm_main_info")->threads;
+  };
+  EXPECT_EQ(threads(""), 1);
+  EXPECT_EQ(threads(R"t(
+b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+sch.parallel(l1)
+)t"),
+            3);
+}
+
+TEST(Compile, ANameMustNotBeThatOfADescription) {
+  auto module = *ir::ParseModule(kMatmulRelu);
+  auto twin = std::make_shared<ir::PrimFunc>(*module.functions[0]);
+  twin->name = "tilefarm_main_info";
+  module.functions.push_back(twin);
+  const absl::Status status = Compile(module, Options()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              testing::HasSubstr("'tilefarm_main_info'"));
+}
+
 std::string WithConstants(const char* text, const std::string& params) {
   std::string out = text;
   const size_t at = out.find("        Y = ");

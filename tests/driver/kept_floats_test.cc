@@ -2,6 +2,7 @@
 
 #include "base/rng.h"
 #include "compiler/space/design_space.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/space/space_test_programs.h"
 #include "tests/space/special_values.h"
@@ -50,6 +51,57 @@ TEST(KeepsFloats, NotWhatDoesNotReplay) {
   EXPECT_FALSE(KeepsFloats(program, "sch.winograd(b0)\n"));
   EXPECT_FALSE(KeepsFloats("no program",
                            "b0 = sch.get_block(\"C\")\nsch.skip_zeros(b0)\n"));
+}
+
+TEST(Obeys, NoWinogradForbidsThatAlone) {
+  const std::string program = ir::Print(*space::PaddedConv());
+  const std::string winograd =
+      "b0 = sch.get_block(\"C\")\n"
+      "b1, b2, b3, b4, b5, b6 = sch.winograd(b0, tile=2)\n";
+  EXPECT_FALSE(Obeys(ir::FloatRule::kNoWinograd, program, winograd));
+  EXPECT_TRUE(Obeys(ir::FloatRule::kMayDiffer, program, winograd));
+  const std::string others =
+      "b0 = sch.get_block(\"winograd\")\nsch.skip_zeros(b0)\n";
+  EXPECT_TRUE(Obeys(ir::FloatRule::kNoWinograd, program, others));
+  EXPECT_FALSE(Obeys(ir::FloatRule::kNoWinograd, program, "no winograd trace"));
+  EXPECT_EQ(ObeysRule(ir::FloatRule::kMayDiffer), nullptr);
+  EXPECT_FALSE(ObeysRule(ir::FloatRule::kNoWinograd)(program, winograd));
+}
+
+TEST(AlgorithmsOf, SaysWhatIsNotLoops) {
+  EXPECT_THAT(AlgorithmsOf("b0 = sch.get_block(\"C\")\n"
+                           "l1, l2 = sch.get_loops(b0)\n"
+                           "sch.parallel(l1)\n"),
+              testing::IsEmpty());
+  EXPECT_THAT(
+      AlgorithmsOf(
+          "b0 = sch.get_block(\"C\")\n"
+          "b1, b2, b3, b4, b5, b6 = sch.winograd(b0, tile=4)\n"
+          "b7, b8 = sch.online_softmax(b0, chunk=16, lanes=4)\n"
+          "sch.skip_zeros(b0)\n"
+          "l9, = sch.get_loops(b0)\n"
+          "b10 = sch.rfactor(l9, factor_axis=0)\n"
+          "b11 = sch.rfactor(l9, factor_axis=0)\n"
+          "sch.tensorize(l9, tensor_intrin=\"dot_4x16\")\n"
+          "sch.annotate(b0, ann_key=\"tilefarm.skip_padding\", ann_val=1)\n"
+          "sch.annotate(b0, ann_key=\"tilefarm.prepack\", ann_val=1)\n"
+          "sch.annotate(l9, ann_key=\"tilefarm.warp_matrix\", "
+          "ann_val=\"mma.3xtf32\")\n"
+          "sch.annotate(l9, ann_key=\"something.else\", ann_val=1)\n"
+          "sch.call_library(b0, kernel=\"openblas.sgemm\")\n"),
+      testing::ElementsAre(
+          "winograd F(4,3)", "online softmax", "products with zeros left out",
+          "partial sums", "tensorized with dot_4x16", "padding left out",
+          "constants packed ahead of time", "tensor cores by mma.3xtf32",
+          "computed by openblas.sgemm"));
+  EXPECT_THAT(AlgorithmsOf("no trace"), testing::IsEmpty());
+}
+
+TEST(DescribeAlgorithms, IsEmptyWhereThereIsNothingToSay) {
+  EXPECT_EQ(DescribeAlgorithms({}, true), "");
+  EXPECT_EQ(DescribeAlgorithms({"a", "b"}, true), "a, b");
+  EXPECT_EQ(DescribeAlgorithms({"a"}, false),
+            "a; rounds differently than the program, or leaves out terms");
 }
 
 }  // namespace

@@ -93,6 +93,43 @@ TEST_F(Tunec, AsIsWithSymbolAndHeader) {
   EXPECT_FALSE(fs::exists(Path("out.h")));
 }
 
+// What the header declares is what the library has, and nothing else.
+TEST_F(Tunec, HeaderAndLibraryAgree) {
+  const Result built =
+      Run("program.py --target host,cores=2 --symbol twice -o libtwice.so");
+  ASSERT_EQ(built.code, 0) << built.err;
+  Write("main.c", R"(#include <stdio.h>
+#include "libtwice.h"
+int main(void) {
+  const tf_function_info* info = twice_info();
+  int i;
+  if (info->size != sizeof(tf_function_info)) return 2;
+  for (i = 0; i < info->parameter_count; ++i) {
+    const tf_parameter_info* one = &info->parameters[i];
+    printf("%s %d %ld bytes %d\n", one->name, (int)one->dtype,
+           (long)one->bytes, (int)one->written);
+  }
+  printf("%s for %s\n", info->name, info->target);
+  return 0;
+}
+)");
+  const std::string command = absl::StrCat(
+      "cd ", folder_.string(),
+      " && cc -std=c99 -Wall -Wextra -pedantic -Werror main.c ./libtwice.so "
+      "-o main && ./main > main.txt && nm -D --defined-only libtwice.so "
+      "> nm.txt");
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_THAT(Read("main.txt"), testing::HasSubstr("A 1 256 bytes 0\n"
+                                                   "B 1 256 bytes 1\n"
+                                                   "twice for "));
+  std::istringstream lines(Read("nm.txt"));
+  std::vector<std::string> symbols;
+  for (std::string address, kind, name; lines >> address >> kind >> name;) {
+    symbols.push_back(name);
+  }
+  EXPECT_THAT(symbols, testing::UnorderedElementsAre("twice", "twice_info"));
+}
+
 TEST_F(Tunec, AppliesATrace) {
   Write("trace.py",
         "b0 = sch.get_block(\"B\")\nl1, = sch.get_loops(b0)\n"
@@ -241,7 +278,8 @@ TEST_F(Tunec, StrictFpPassesOverRecordsThatChangeFloats) {
   EXPECT_THAT(none.err,
               testing::HasSubstr("default schedule, since no usable record"));
   EXPECT_THAT(none.err, testing::HasSubstr("1 that round differently or leave "
-                                           "out terms (--strict-fp)"));
+                                           "out terms (--strict-fp, "
+                                           "--no-winograd)"));
   add("copies", 2e-6, "b0 = sch.get_block(\"C\")\n");
   const Result next = Run(build + "--strict-fp");
   EXPECT_EQ(next.code, 0) << next.err;

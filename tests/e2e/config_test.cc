@@ -80,6 +80,10 @@ std::map<std::string, HelpOption> OptionsOf(const std::string& program) {
   for (const char* name : {"help", "version", "config", "check-config"}) {
     EXPECT_EQ(options.erase(name), 1u) << program << " --" << name;
   }
+  // A demo is started by hand.
+  for (const char* name : {"demo", "demo-speed"}) {
+    EXPECT_EQ(options.erase(name), program == "tune-server" ? 1u : 0u) << name;
+  }
   return options;
 }
 

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/secure_farm_fixture.h"
@@ -75,13 +76,27 @@ TEST_F(HttpPortTest, OnLoopbackPagesNeedNoSetUp) {
   EXPECT_TRUE(Until([&] {
     return HttpGet(pages_, "/readyz").rfind("HTTP/1.1 200 ", 0) == 0;
   }));
-  EXPECT_THAT(HttpGet(pages_, "/"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(HttpGet(pages_, "/nothing"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(HttpGet(pages_, "/"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(HttpGet(pages_, "/api/v1/jobs"), StartsWith("HTTP/1.1 200 "));
   // A request that a page in a browser could send.
   EXPECT_THAT(HttpGet(pages_, "/metrics", "rebound.example.org"),
               StartsWith("HTTP/1.1 403 "));
   EXPECT_THAT(HttpGet(pages_, "/metrics", "localhost",
                       "Origin: http://example.org\r\n"),
               StartsWith("HTTP/1.1 403 "));
+}
+
+// Other accounts of the machine learn counts and names, and no programs.
+TEST_F(HttpPortTest, OnLoopbackTheApiAsksForWhatTheOtherPortAsksFor) {
+  ASSERT_EQ(MakeCerts({"--user", "alice"}).exit_code, 0);
+  ASSERT_NO_FATAL_FAILURE(StartWithPages(MutualTls(), "127.0.0.1:0"));
+  EXPECT_THAT(HttpGet(pages_, "/metrics"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(HttpGet(pages_, "/"), StartsWith("HTTP/1.1 200 "));
+  for (const char* path : {"/api/v1", "/api/v1/jobs", "/api/v1/events",
+                           "/api/v1/nothing", "/api/v1/records/1"}) {
+    EXPECT_THAT(HttpGet(pages_, path), StartsWith("HTTP/1.1 401 ")) << path;
+  }
 }
 
 TEST_F(HttpPortTest, BeyondLoopbackItTakesWhatTheOtherPortTakes) {
@@ -105,6 +120,14 @@ TEST_F(HttpPortTest, WithMutualTlsUsersReadMetricsAndStrangersNothing) {
   EXPECT_EQ(Curl("/metrics", CertOf("worker-board")), "403");
   EXPECT_TRUE(
       Until([&] { return Curl("/readyz", CertOf("worker-board")) == "200"; }));
+  EXPECT_EQ(Curl("/api/v1/jobs", CertOf("user-alice")), "200");
+  EXPECT_EQ(Curl("/api/v1/jobs", CertOf("worker-board")), "403");
+  EXPECT_EQ(Curl("/", CertOf("worker-board")), "200");
+  // A browser would send the certificate for any page that asks.
+  EXPECT_EQ(Curl("/api/v1/jobs",
+                 Join(CertOf("user-alice"),
+                      {"-H", "Content-Type: application/json", "-d", "{}"})),
+            "401");
   // Plain text at a TLS port.
   EXPECT_EQ(HttpGet(pages_, "/healthz").find("HTTP/"), std::string::npos);
   EXPECT_EQ(Curl("/metrics", Join(CertOf("user-alice"),
@@ -139,8 +162,42 @@ TEST_F(HttpPortTest, WithTokensProbesNeedNoneAndMetricsDo) {
   EXPECT_TRUE(Until([&] { return Curl("/readyz", {}) == "200"; }));
   EXPECT_EQ(Curl("/metrics", {}), "401");
   EXPECT_EQ(Curl("/metrics", BearerOf(file)), "200");
+  EXPECT_EQ(Curl("/", {}), "200");
+  EXPECT_EQ(Curl("/assets/app.js", {}), "200");
+  EXPECT_EQ(Curl("/api/v1/jobs", {}), "401");
+  EXPECT_EQ(Curl("/api/v1/jobs", BearerOf(file)), "200");
+  EXPECT_EQ(Curl("/api/v1/events", {}), "401");
   EXPECT_EQ(Curl("/nothing", {}), "401");
   EXPECT_EQ(Curl("/nothing", BearerOf(file)), "403");
+}
+
+TEST_F(HttpPortTest, AStreamEndsWithItsToken) {
+  if (access(kCurl, X_OK) != 0) GTEST_SKIP() << "curl is missing";
+  ASSERT_EQ(MakeCerts({"--admin", "root"}).exit_code, 0);
+  const std::string file = dir_.File("user.token");
+  ASSERT_EQ(RunCommand({Bin("tune"), "tokens", "create", "--db", db(), "--role",
+                        "user", "--name", "ann", "-o", file})
+                .exit_code,
+            0);
+  ASSERT_NO_FATAL_FAILURE(StartWithPages(MutualTls(), "127.0.0.1:0"));
+  const std::string body = dir_.File("events");
+  BearerOf(file);
+  std::string status;
+  std::thread watcher([&] {
+    status = RunCommand({kCurl, "-s", "-N", "-m", "60", "-o", body, "-w",
+                         "%{http_code}", "-H", "@" + dir_.File("header"),
+                         "http://" + pages_ + "/api/v1/events"})
+                 .output;
+  });
+  EXPECT_TRUE(Until([&] {
+    return std::filesystem::exists(body) &&
+           ReadFile(body).find("event: ") != std::string::npos;
+  }));
+  EXPECT_EQ(
+      TuneWith(ClientTls("admin-root"), {"tokens", "revoke", "ann"}).exit_code,
+      0);
+  watcher.join();  // before curl gives up
+  EXPECT_EQ(status, "200");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace tilefarm::fuzz {
 namespace {
 
-constexpr int kRefusals[] = {400, 403, 405, 413, 505};
+constexpr int kRefusals[] = {400, 403, 405, 411, 413, 431, 505};
 
 const Words& Methods() {
   static const Words words = {"GET", "HEAD", "POST", "get", "PRI", ""};
@@ -70,15 +70,20 @@ std::string Check(const std::string& head, const http::Request& request) {
     return absl::StrCat("a path: ", absl::CEscape(request.path));
   }
   const bool is_head = absl::StartsWith(head, "HEAD ");
-  if (request.head != is_head || !(is_head || absl::StartsWith(head, "GET "))) {
+  const bool is_post = absl::StartsWith(head, "POST ");
+  if (request.head != is_head || request.post != is_post ||
+      !(is_head || is_post || absl::StartsWith(head, "GET "))) {
     return "another method is taken";
   }
   // The lines after the first empty one are not part of the head.
   const std::string lines = head.substr(0, head.find("\r\n\r\n"));
   if (Fields(lines, "host") != 1) return "one Host is demanded";
   if (Fields(lines, "authorization") > 1) return "two credentials are taken";
-  if (Fields(lines, "origin") > 0) return "a browser's page is served";
-  if (Fields(lines, "transfer-encoding") > 0) return "a body is taken";
+  // None of the origins that the source makes is this server.
+  if (Fields(lines, "origin") > 0) return "another site's page is served";
+  if (Fields(lines, "transfer-encoding") > 0) return "chunks are taken";
+  if (!is_post && request.body_bytes != 0) return "a body is taken";
+  if (request.body_bytes < 0) return "a negative length is taken";
   return "";
 }
 
@@ -88,7 +93,8 @@ std::string HttpHead(ByteSource& source) {
   std::string head = MadeHead(source);
   if (source.Chance(128)) head = Damaged(source, std::move(head)) + "\r\n\r\n";
   http::Request request;
-  const http::Response response = http::ParseRequest(head, request);
+  const http::Response response =
+      http::ParseRequest(head, source.Chance(2), request);
   const bool refused = std::find(std::begin(kRefusals), std::end(kRefusals),
                                  response.status) != std::end(kRefusals);
   std::string violation;
@@ -98,7 +104,7 @@ std::string HttpHead(ByteSource& source) {
     violation = absl::StrCat("status ", response.status);
   }
   for (const bool only_head : {false, true}) {
-    const std::string answer = http::Serialize(response, only_head);
+    const std::string answer = http::Serialize(response, only_head, true);
     const size_t end = answer.find("\r\n\r\n");
     if (end == answer.npos ||
         answer.substr(end + 4) != (only_head ? "" : response.body)) {

@@ -10,8 +10,9 @@ namespace tilefarm::fuzz {
 
 // One request head, either made from typical parts and then damaged, or
 // arbitrary bytes. The answer is 200 for a head with a path, exactly one Host
-// and neither body nor Origin, otherwise a refusal. The answer must be well
-// framed. Returns the violated condition; empty: none.
+// and no Origin, whose body, if it is a POST, has a length; otherwise a
+// refusal. The answer must be well framed. Returns the violated condition;
+// empty: none.
 std::string HttpHead(ByteSource& source);
 
 }  // namespace tilefarm::fuzz

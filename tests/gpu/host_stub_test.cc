@@ -34,9 +34,11 @@ TEST(HostStub, HeaderDeclaresItsFunctions) {
   function->body =
       ir::MakeStore(function->params[1], {ir::IntConst(0), ir::IntConst(0)},
                     ir::FloatConst(1, ir::DataType::Float(32)));
-  const std::vector<LoweredFunction> functions = {{function, "f"}};
+  const LoweredFunction named = {function, "f"};
+  const std::vector<Signature> functions = {SignatureOf(named, named, Cuda())};
   const std::string header = CHeader(functions, Cuda());
-  EXPECT_THAT(header, HasSubstr("1: y, float32 [8, 8], written\n"));
+  EXPECT_THAT(header,
+              HasSubstr("1: y, float32 [8, 8], row-major, 256 bytes, written"));
   EXPECT_THAT(header,
               HasSubstr("\nint f(const void* x_0, void* y_1);\n"
                         "int f_on(void* stream, const void* x_0, void* y_1);\n"

@@ -179,6 +179,37 @@ TEST(FuseCalls, DoesNotJoinAConsumerThatReadsOtherElements) {
               ElementsAre("nn.relu", "sigmoid", "transpose+add"));
 }
 
+// x[rows[i], j] for the values i, j.
+ValueId GatherRows(GraphBuilder& builder, ValueId x, ValueId rows) {
+  return Must(builder.Compute("take", {}, {x, rows}, [](const Tensors& in) {
+    const int64_t count = in[1].shape()[0], width = in[0].shape()[1];
+    return te::Compute("T_take", {count, width}, [&](const te::Indices& i) {
+      return te::Body(in[0]({in[1]({i[0]}), i[1]}));
+    });
+  }));
+}
+
+TEST(FuseCalls, TakesInWhatReadsAlongRows) {
+  GraphBuilder builder(Interpreted);
+  const ValueId rows = builder.Input("rows", {ir::DataType::Int(64), {3}});
+  const ValueId other = builder.Input("other", {ir::DataType::Int(64), {3}});
+  const ValueId table = builder.Input("table", F32({5, 4}));
+  const ValueId first = GatherRows(builder, table, rows);
+  const ValueId second = GatherRows(builder, table, other);
+  const Graph graph = *builder.Finish({Add(builder, first, second)}, {"y"});
+  EXPECT_THAT(Ops(Fused(graph)), ElementsAre("take+take+add"));
+}
+
+TEST(FuseCalls, DoesNotTakeInATranspose) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({4, 4}));
+  const ValueId y = builder.Input("y", F32({4, 4}));
+  const ValueId first = Relu(builder, x);
+  const ValueId second = Transpose(builder, y);
+  const Graph graph = *builder.Finish({Add(builder, first, second)}, {"z"});
+  EXPECT_THAT(Ops(Fused(graph)), ElementsAre("transpose", "nn.relu+add"));
+}
+
 TEST(FuseCalls, DoesNotJoinReductions) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({4, 4}));

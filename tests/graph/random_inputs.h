@@ -40,8 +40,8 @@ TensorData DataOf(const std::vector<T>& values) {
   return TensorData(std::vector(bytes.begin(), bytes.end()));
 }
 
-// Floats in [-1, 1), and all values of 8 bits, for every input, which must be
-// float32, int8 or uint8.
+// Floats in [-1, 1), all values of 8 bits, and 0, 1 or 2 of 64 bits, for every
+// input, which must be float32, int8, uint8 or int64.
 inline std::vector<TensorData> RandomInputs(const Graph& graph, Rng& rng) {
   std::vector<TensorData> inputs;
   for (ValueId id : graph.inputs) {
@@ -53,6 +53,14 @@ inline std::vector<TensorData> RandomInputs(const Graph& graph, Rng& rng) {
         byte = static_cast<uint8_t>(256 * rng.Uniform());
       }
       inputs.push_back(DataOf(bytes));
+      continue;
+    }
+    if (type.dtype.bits == 64) {
+      std::vector<int64_t> indices(count);
+      for (int64_t& index : indices) {
+        index = static_cast<int64_t>(3 * rng.Uniform());
+      }
+      inputs.push_back(DataOf(indices));
       continue;
     }
     std::vector<float> values(count);

@@ -5,11 +5,11 @@ A kernel of ours computes some tensors of the model from others. The part of the
 model between them is a model of its own, which the peers run, on recorded inputs
 where they are the model's own and random ones elsewhere. Our time is that of the
 kernel within the whole model (tunec --profile, the least of each call's medians), so
-its caches are as warm as the kernels before leave them; the peers repeat theirs. Where
-a part has more bytes of constants than of other tensors, a peer runs the whole model
-before each timed call, so that the constants come from where the model finds them,
-and then a twin of the part, with constants of its own, on the same inputs. The time of
-an empty model is taken off, since within a model no call comes from outside. Peers
+its caches are as warm as the kernels before leave them. So are those of the peers: one
+runs the whole model before each timed call, so that constants and memory for results
+are where the model finds them, and then a twin of the part, with constants of its own,
+on the same inputs. The time of an empty model, called in the same way, is taken off,
+since within a model no call comes from outside. Peers
 also bring their inputs into their own layouts and the results back, as they do at the
 ends of a model. Ours is timed before all of theirs and after them.
 
@@ -86,10 +86,6 @@ def kernels_of(steps):
     return kernels
 
 
-def bytes_of(elem_type, shape):
-    return math.prod(shape) * onnx.helper.tensor_dtype_to_np_dtype(elem_type).itemsize
-
-
 class Parts:
     """Parts of a model."""
 
@@ -146,11 +142,6 @@ class Parts:
             graph, opset_imports=self.model.opset_import,
             functions=self.model.functions, ir_version=self.model.ir_version)
 
-    def is_mostly_constants(self, part, tensors):
-        constants = sum(bytes_of(c.data_type, c.dims)
-                        for c in part.graph.initializer)
-        return constants > sum(bytes_of(*self.types[name]) for name in tensors)
-
     def example_inputs(self, names):
         """Those of the record for the model's own, random ones elsewhere."""
         generator = np.random.default_rng(7)
@@ -174,7 +165,7 @@ def seconds_of(run, budget, before):
     the range in which the middle half of them lies."""
     run()
     times, end = [], time.perf_counter() + budget
-    while len(times) < 5 or time.perf_counter() < end:
+    while len(times) < 9 or time.perf_counter() < end:
         for other in before:
             other()
         start = time.perf_counter()
@@ -218,19 +209,16 @@ def peer_seconds(parts, kernel, models, folder, budget):
     onnx.save(part, twin_path)
     empty = os.path.join(folder, "empty.onnx")
     empty_model(inputs, parts.types, empty)
-    cold = parts.is_mostly_constants(part, {*inputs, *step["outputs"]})
     seconds = {}
     for name, make in PEERS:
         if models[name] is None:
             continue
         try:
             run, nothing = make(path, record, 1), make(empty, record, 1)
-            before, before_nothing = [], []
-            if cold:
-                before = [models[name], make(twin_path, record, 1)]
-                before_nothing = [models[name], nothing]
-            median, _ = seconds_of(run, budget, before)
-            overhead, noise = seconds_of(nothing, budget, before_nothing)
+            # What a session keeps for itself is as cold in both.
+            twins = make(twin_path, record, 1), make(empty, record, 1)
+            median, _ = seconds_of(run, budget, [models[name], twins[0]])
+            overhead, noise = seconds_of(nothing, budget, [models[name], twins[1]])
             seconds[name] = median - overhead if median - overhead > noise else None
         except Exception as error:  # of many types, for what it cannot run
             print(f"{name} cannot run {kernel[0]['kernel']}: {str(error)[:200]}",

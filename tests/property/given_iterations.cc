@@ -48,6 +48,31 @@ def f(A: T.Buffer((4,), "float32"), O: T.Buffer((4,), "float32")):
             O[vi] = A[vi] * M[0]
 )",
      "", ""},
+    {"AGuardAcrossIterationsKeepsAnArray", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 64), "float32"), O: T.Buffer((4, 64), "float32"), P: T.Buffer((4, 64), "float32")):
+    M = T.alloc_buffer((64,), "float32")
+    N = T.alloc_buffer((64,), "float32")
+    for i in range(4):
+        for j in range(64):
+            with T.block("M"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(i < 1)
+                M[vj] = A[vi, vj] + T.float32(1)
+        for j in range(64):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = A[vi, vj] * M[63 - vj]
+        for j in range(64):
+            with T.block("N"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                N[vj] = O[vi, vj] + T.float32(2)
+        for j in range(64):
+            with T.block("P"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                P[vi, vj] = N[63 - vj]
+)",
+     "", ""},
     {"AnInitReadsWhatAnotherIterationWrites", R"(
 @T.prim_func
 def f(A: T.Buffer((2,), "float32"), O: T.Buffer((8,), "float32")):

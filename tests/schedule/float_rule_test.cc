@@ -107,18 +107,28 @@ TEST(FloatRule, ZerosByARemainder) {
 }
 
 TEST(FloatRule, Winograd) {
-  ExpectRefusedAsWritten(
-      Program("A: T.Buffer((10, 10, 4), \"float32\"), W: T.Buffer((3, 3, 4, "
-              "4), \"float32\"), C: T.Buffer((8, 8, 4), \"float32\")",
-              R"(for h, w, o, r, s, k in T.grid(8, 8, 4, 3, 3, 4):
+  const std::string program = Program(
+      "A: T.Buffer((10, 10, 4), \"float32\"), W: T.Buffer((3, 3, 4, "
+      "4), \"float32\"), C: T.Buffer((8, 8, 4), \"float32\")",
+      R"(for h, w, o, r, s, k in T.grid(8, 8, 4, 3, 3, 4):
     with T.block("C"):
         vh, vw, vo, vr, vs, vk = T.axis.remap("SSSRRR", [h, w, o, r, s, k])
         with T.init():
             C[vh, vw, vo] = T.float32(0)
-        C[vh, vw, vo] = C[vh, vw, vo] + A[vh + vr, vw + vs, vk] * W[vr, vs, vk, vo])"),
+        C[vh, vw, vo] = C[vh, vw, vo] + A[vh + vr, vw + vs, vk] * W[vr, vs, vk, vo])");
+  const std::string trace =
       "b0 = sch.get_block(\"C\")\n"
-      "b1, b2, b3, b4, b5, b6 = sch.winograd(b0, tile=2)\n",
-      "winograd: block C: it rounds differently");
+      "b1, b2, b3, b4, b5, b6 = sch.winograd(b0, tile=2)\n";
+  ExpectRefusedAsWritten(program, trace,
+                         "winograd: block C: it rounds differently");
+  const auto without =
+      schedule::Replay(*schedule::Trace::Parse(trace), ParseProgram(program),
+                       /*seed=*/0, ir::FloatRule::kNoWinograd);
+  EXPECT_EQ(without.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(without.status().message().find(
+                "but Winograd's algorithm is not permitted"),
+            absl::string_view::npos)
+      << without.status();
 }
 
 TEST(FloatRule, OnlineSoftmax) {

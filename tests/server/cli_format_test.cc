@@ -4,7 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "server/cli/format.h"
+#include "server/cli/task_table.h"
 
 namespace tilefarm::cli {
 namespace {
@@ -36,6 +38,32 @@ v1::JobUpdate Update() {
   device.set_name("w0");
   device.set_state("busy");
   return update;
+}
+
+TEST(AlgorithmsText, NamesFunctionsByWhatTheyDo) {
+  v1::JobUpdate update;
+  EXPECT_EQ(AlgorithmsText(update), "");
+  const auto add = [&](const std::string& name,
+                       const std::vector<std::string>& algorithms,
+                       bool changes) {
+    v1::TaskProgress& task = *update.add_tasks();
+    task.set_function(name);
+    task.mutable_algorithms()->Add(algorithms.begin(), algorithms.end());
+    task.set_changes_floats(changes);
+  };
+  add("plain", {}, false);
+  add("dot", {"tensorized with x"}, false);
+  EXPECT_EQ(AlgorithmsText(update), "dot: tensorized with x\n");
+  for (int i = 1; i <= 6; ++i) {
+    add(absl::StrCat("conv", i), {"winograd F(4,3)", "partial sums"}, true);
+  }
+  add("conv1", {"winograd F(4,3)", "partial sums"}, true);  // another target
+  EXPECT_THAT(
+      AlgorithmsText(update),
+      testing::StartsWith("dot: tensorized with x\n"
+                          "conv1, conv2, conv3, conv4 and 2 more: winograd "
+                          "F(4,3), partial sums; rounds differently\n"
+                          "(rounds differently than the program"));
 }
 
 TEST(CliFormatTest, JobsJson) {
@@ -159,7 +187,8 @@ TEST(CliFormatTest, UpdateJson) {
       R"("error":"","tasks":[{"function":"mm","workload":"abc",)"
       R"("trials_done":64,"best_seconds":0.002,"best_gflops":107.4,)"
       R"("unscheduled_seconds":0.5,"default_seconds":null,"weight":null,)"
-      R"("share":null,"flops":0.0,"shape":"","state":""}],)"
+      R"("share":null,"flops":0.0,"shape":"","algorithms":[],)"
+      R"("keeps_floats":true,"state":""}],)"
       R"("devices":[{"name":"w0","state":"busy"}]})");
 }
 
@@ -184,12 +213,14 @@ TEST(CliFormatTest, UpdateOfSeveralTargets) {
           R"("tasks":[{"function":"mm","workload":"abc","trials_done":64,)"
           R"("best_seconds":0.002,"best_gflops":107.4,)"
           R"("unscheduled_seconds":0.5,"default_seconds":null,"weight":null,)"
-          R"("share":null,"flops":0.0,"shape":"","state":"",)"
+          R"("share":null,"flops":0.0,"shape":"","algorithms":[],)"
+          R"("keeps_floats":true,"state":"",)"
           R"("target":"x86-64:znver4,cores=1"},)"
           R"({"function":"mm","workload":"abc","trials_done":0,)"
           R"("best_seconds":null,"best_gflops":null,)"
           R"("unscheduled_seconds":null,"default_seconds":null,"weight":null,)"
-          R"("share":null,"flops":0.0,"shape":"","state":"",)"
+          R"("share":null,"flops":0.0,"shape":"","algorithms":[],)"
+          R"("keeps_floats":true,"state":"",)"
           R"("target":"aarch64:cortex-a72,cores=1"}])"));
   EXPECT_EQ(ProgressLine(update),
             "running 64/256 trials, 6.4/s, 0:30 left | x86-64:znver4,cores=1: "
@@ -238,10 +269,12 @@ TEST(CliFormatTest, UpdateOfAModel) {
       HasSubstr(
           R"("unscheduled_seconds":0.5,"default_seconds":0.004,"weight":1.0,)"
           R"("share":0.25,"flops":2500000.0,"shape":"1x64 float32",)"
+          R"("algorithms":[],"keeps_floats":true,)"
           R"("state":"negligible"},{"function":"conv","workload":"def",)"
           R"("trials_done":8,"best_seconds":0.0015,"best_gflops":8.0,)"
           R"("unscheduled_seconds":null,"default_seconds":null,)"
           R"("weight":4.0,"share":0.75,"flops":12000000000.0,"shape":"",)"
+          R"("algorithms":[],"keeps_floats":true,)"
           R"("state":"tuning"}])"));
   EXPECT_THAT(UpdateJson(update).dump(), Not(HasSubstr("latency_seconds")));
   EXPECT_EQ(ProgressLine(update),

@@ -75,6 +75,20 @@ class FlakyStore : public database::Store {
     ++searches;
     return store_->FindRecords(workload, target);
   }
+  absl::StatusOr<std::vector<database::OutcomeRow>> ListOutcomes(
+      const database::OutcomeFilter& filter) const override {
+    return store_->ListOutcomes(filter);
+  }
+  absl::StatusOr<std::vector<database::TaskFigures>> ListTaskFigures()
+      const override {
+    return store_->ListTaskFigures();
+  }
+  absl::StatusOr<std::string> GetSketch(int64_t id) const override {
+    return store_->GetSketch(id);
+  }
+  absl::StatusOr<database::Record> GetRecord(int64_t id) const override {
+    return store_->GetRecord(id);
+  }
   absl::StatusOr<bool> HasCandidate(const std::string& id) const override {
     return store_->HasCandidate(id);
   }

@@ -115,6 +115,7 @@ TEST_F(JobTasksTest, TheHeavierTaskGetsMoreTrialsAndAllAreUsed) {
   Restart(FakeSearchFactory());
   const JobSnapshot stored = *jobs_->Get(id);
   EXPECT_EQ(stored.tasks[kAdd].weight, 20);
+  EXPECT_DOUBLE_EQ(stored.tasks[kAdd].default_seconds, CurveSeconds(1));
   EXPECT_EQ(stored.tasks[kRelu].weight, 1);
   EXPECT_EQ(stored.tasks[kAdd].shape, "64 float32");
   EXPECT_EQ(stored.tasks[kAdd].state, "ended");

@@ -24,7 +24,7 @@ using testing::TestTarget;
 
 class NoListener : public RecordListener {
  public:
-  void OnRecorded(const farm::WorkItem&, const database::Record&,
+  void OnRecorded(const farm::Completion&, const database::Record&,
                   bool) override {}
 };
 

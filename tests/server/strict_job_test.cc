@@ -1,4 +1,5 @@
-// A job with --strict-fp proposes no schedule that changes floats.
+// A job with --strict-fp proposes no schedule that changes floats; one with
+// --no-winograd none that uses Winograd's algorithm.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -83,6 +84,64 @@ TEST(StrictJobTest, ProposesNothingThatChangesFloatsWhateverIsKnown) {
   EXPECT_GT(changed[other.id], 0);
   EXPECT_EQ(changed[strict.id], 0);
   EXPECT_EQ(kept[strict.id], 80);
+}
+
+TEST(StrictJobTest, WithoutWinogradOtherRoundingStays) {
+  auto store =
+      *database::Store::Open(":memory:", database::Store::Mode::kReadWrite);
+  farm::Farm farm({.fingerprint = testing::kFingerprint});
+  Jobs jobs(*store, farm,
+            {.fingerprint = testing::kFingerprint,
+             .search_factory = RealSearchFactory()});
+  ASSERT_TRUE(jobs.Recover().ok());
+  jobs.Start();
+  const std::string target = testing::TestTarget(1).Key();
+  testing::FakeWorker worker(
+      farm, HelloFor(target, 0), [](const farm::Lease& lease) {
+        const bool winograd = !driver::Obeys(
+            ir::FloatRule::kNoWinograd, lease.item.program, lease.item.trace);
+        const bool keeps =
+            driver::KeepsFloats(lease.item.program, lease.item.trace);
+        return testing::Measured(MadeUpSeconds(lease.item.scheduled_hash) *
+                                 (winograd ? 1e-6
+                                  : keeps  ? 1
+                                           : 1e-3));
+      });
+  const auto run = [&](bool no_winograd) {
+    JobSpec spec;
+    spec.request_id = no_winograd ? "without" : "other";
+    spec.program = kConv;
+    spec.targets.push_back({target, std::nullopt});
+    spec.trials = 80;
+    spec.no_winograd = no_winograd;
+    const std::string id = *jobs.Submit(spec);
+    for (int i = 0; i < 20'000 && !Ended(jobs.Get(id)->state); ++i) {
+      usleep(5000);
+    }
+    return *jobs.Get(id);
+  };
+  // The best of each: what is known of it is in the snapshot.
+  const JobSnapshot other = run(/*no_winograd=*/false);
+  ASSERT_EQ(other.state, JobState::kDone) << other.error;
+  const JobSnapshot without = run(/*no_winograd=*/true);
+  ASSERT_EQ(without.state, JobState::kDone) << without.error;
+  EXPECT_LT(other.best_seconds(), without.best_seconds());
+  ASSERT_FALSE(other.tasks[0].algorithms.empty());
+  EXPECT_EQ(other.tasks[0].algorithms[0].substr(0, 10), "winograd F");
+  EXPECT_FALSE(other.tasks[0].keeps_floats);
+  // Padding is left out instead.
+  EXPECT_LT(without.best_seconds(), 1e-3);
+  EXPECT_FALSE(without.tasks[0].keeps_floats);
+  int winograd = 0;
+  ASSERT_TRUE(store
+                  ->ForEachRecord([&](const database::Record& record) {
+                    winograd += record.job_id == without.id &&
+                                !driver::Obeys(ir::FloatRule::kNoWinograd,
+                                               record.program, record.trace);
+                    return true;
+                  })
+                  .ok());
+  EXPECT_EQ(winograd, 0);
 }
 
 }  // namespace

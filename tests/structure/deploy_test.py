@@ -3,6 +3,7 @@
 
   deploy_test.py SOURCE_DIR BIN_DIR
 """
+import json
 import os
 import re
 import shlex
@@ -58,6 +59,23 @@ class DeployTest(unittest.TestCase):
                 [os.path.join(BIN, program), "--check-config", "--config",
                  file.name], capture_output=True, text=True, check=False)
         self.assertNotIn(file.name, done.stderr, where)
+
+    # --- Grafana ---
+
+    def test_the_dashboard_asks_for_metrics_that_there_are(self):
+        dashboard = json.loads(read("grafana", "tilefarm.json"))
+        with open(os.path.join(SOURCE, "docs", "formats.md"),
+                  encoding="utf-8") as file:
+            formats = file.read()
+        known = set(re.findall(r"^\| `(tilefarm_\w+)` \|", formats, re.M))
+        self.assertGreater(len(known), 15)
+        asked = set()
+        for panel in dashboard["panels"]:
+            self.assertTrue(panel["title"])
+            for target in panel["targets"]:
+                asked |= set(re.findall(r"\btilefarm_\w+", target["expr"]))
+        asked = {re.sub("_bucket$", "", name) for name in asked}
+        self.assertEqual(asked - known, set())
 
     # --- systemd ---
 

@@ -41,6 +41,15 @@ bool RawConnection::Send(const std::string& bytes) {
   return true;
 }
 
+std::string RawConnection::ReadSome() {
+  constexpr int kPatienceMilliseconds = 60'000;
+  pollfd polled = {fd_, POLLIN, 0};
+  if (poll(&polled, 1, kPatienceMilliseconds) <= 0) return "";
+  char buffer[4096];
+  const ssize_t got = recv(fd_, buffer, sizeof buffer, 0);
+  return got <= 0 ? "" : std::string(buffer, static_cast<size_t>(got));
+}
+
 std::string RawConnection::ReadAll(absl::Duration limit) {
   const absl::Duration end = Clock::Real().Monotonic() + limit;
   std::string all;
@@ -67,8 +76,9 @@ std::string Exchange(const std::string& address, const std::string& bytes) {
 
 std::string HttpGet(const std::string& address, const std::string& path,
                     const std::string& host, const std::string& lines) {
-  return Exchange(address, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: ",
-                                        host, "\r\n", lines, "\r\n"));
+  return Exchange(address,
+                  absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: ", host,
+                               "\r\nConnection: close\r\n", lines, "\r\n"));
 }
 
 }  // namespace tilefarm::testing

@@ -21,6 +21,9 @@ class RawConnection {
   int fd() const { return fd_; }
   // False if the peer has closed the connection.
   bool Send(const std::string& bytes);
+  // Some bytes, as soon as there are any; empty: the peer has closed, or none
+  // came within a minute.
+  std::string ReadSome();
   // All bytes until the peer closes or the time limit.
   std::string ReadAll(absl::Duration limit = absl::Seconds(30));
 

@@ -99,6 +99,9 @@ template <>
 class SerializationTraits<tilefarm::v1::MeasureRequest>
     : public tilefarm::v1::RequestTraits {};
 template <>
+class SerializationTraits<tilefarm::v1::ReadRequest>
+    : public tilefarm::v1::RequestTraits {};
+template <>
 class SerializationTraits<tilefarm::v1::DbStatsRequest>
     : public tilefarm::v1::RequestTraits {};
 template <>

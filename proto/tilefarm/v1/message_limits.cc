@@ -112,6 +112,8 @@ constexpr FieldLimit kLimits[] = {
     {"MeasureRequest.target", kTarget},
     {"MeasureRequest.device", kName},
     {"MeasureRequest.user", kName},
+    {"ReadRequest.path", kTarget},
+    {"ReadRequest.query", kTarget},
 
     // --- Regression tracking ---
     {"ArtifactPart.header", 64 << 10},

@@ -96,8 +96,8 @@ absl::Status PrepareJob(database::Store& store, int index, int64_t candidates) {
            .model_score = absl::StrFormat("%.6g", proposal.predicted),
            .sequence = ++next});
     }
-    lines.push_back(
-        jobs::ProposeLine(task_id, static_cast<int>(logged.size()), logged));
+    lines.push_back(jobs::ProposeLine(task_id, static_cast<int>(logged.size()),
+                                      logged, absl::Now()));
   }
   return store.AppendJobLog(id, lines);
 }

@@ -1,198 +1,13 @@
-// The HTTP port: which requests it accepts, which clients it serves while
-// others misbehave, and the contents of its pages.
+// The pages of the HTTP port for probes and Prometheus.
+#include "server/services/http_pages.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <memory>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/rng.h"
-#include "server/http/http_request.h"
-#include "server/http/http_server.h"
-#include "server/services/http_pages.h"
-#include "tests/support/http_client.h"
-
-namespace tilefarm::http {
-namespace {
-
-using testing::Exchange;
-using ::testing::HasSubstr;
-using testing::HttpGet;
-using ::testing::Not;
-using testing::RawConnection;
-using ::testing::StartsWith;
-
-int StatusOf(const std::string& head) {
-  Request request;
-  return ParseRequest(head + "\r\n", request).status;
-}
-
-TEST(HttpRequestTest, TakesGetAndHeadWithOneHost) {
-  Request request;
-  ASSERT_EQ(ParseRequest("GET /metrics?x=1 HTTP/1.1\r\nhOsT: [::1]:80\r\n"
-                         "Authorization:  Bearer t \r\nX: \r\n\r\n",
-                         request)
-                .status,
-            200);
-  EXPECT_FALSE(request.head);
-  EXPECT_EQ(request.path, "/metrics");
-  EXPECT_EQ(request.host, "::1");
-  EXPECT_EQ(request.authorization, "Bearer t");
-  ASSERT_EQ(
-      ParseRequest("HEAD / HTTP/1.0\r\nHost: a:1\r\n\r\n", request).status,
-      200);
-  EXPECT_TRUE(request.head);
-  EXPECT_EQ(request.host, "a");
-}
-
-TEST(HttpRequestTest, RefusesEverythingElse) {
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\n"), 400);
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n"), 400);
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost:\r\n"), 400);
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n"), 400);
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\n folded: x\r\n"), 400);
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n"), 400);
-  EXPECT_EQ(StatusOf("GET http://a/ HTTP/1.1\r\nHost: a\r\n"), 400);
-  EXPECT_EQ(StatusOf("\x16\x03\x01\x02"), 400);
-  EXPECT_EQ(StatusOf("PRI * HTTP/2.0\r\n"), 400);
-  EXPECT_EQ(StatusOf("GET / HTTP/2.0\r\nHost: a\r\n"), 505);
-  EXPECT_EQ(StatusOf("POST / HTTP/1.1\r\nHost: a\r\n"), 405);
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"),
-            413);
-  EXPECT_EQ(
-      StatusOf("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"),
-      413);
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n"), 403);
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\nOrigin: null\r\n"), 403);
-}
-
-TEST(HttpRequestTest, RandomBytesAreAnswered) {
-  Rng rng(11);
-  const std::string alphabet = "GET /HOST:host \r\n\r\n1.\t\x01\xff[]";
-  for (int i = 0; i < 20000; ++i) {
-    std::string head = rng.Below(2) == 0 ? "GET / HTTP/1.1\r\n" : "";
-    for (uint64_t n = rng.Below(60); n > 0; --n) {
-      head.push_back(alphabet[rng.Below(alphabet.size())]);
-    }
-    const int status = StatusOf(head);
-    EXPECT_TRUE(status == 200 || (status >= 400 && status < 506))
-        << "seed 11, number " << i;
-  }
-}
-
-TEST(HttpRequestTest, NamesThatOthersMayPointHereAreNotOurs) {
-  for (const char* ours : {"127.0.0.1", "::1", "10.1.2.3", "localhost",
-                           "LocalHost", "farm.example.org"}) {
-    EXPECT_TRUE(IsOurHost(ours, "Farm.example.org")) << ours;
-  }
-  for (const char* other : {"evil.example.org", "127.0.0.1.evil.org", "",
-                            "localhost.evil.org", "1.2.3"}) {
-    EXPECT_FALSE(IsOurHost(other, "0.0.0.0")) << other;
-  }
-}
-
-class HttpServerTest : public ::testing::Test {
- protected:
-  void Start(HttpLimits limits) {
-    auto server = HttpServer::Start(
-        {.listen = "127.0.0.1:0", .limits = limits},
-        [](const Request& request, const Answers& /*answers*/) {
-          return Response{.body = "page " + request.path + "\n"};
-        });
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-  }
-  std::string Get() { return HttpGet(server_->address(), "/a"); }
-  bool Serves() { return Get().find("\r\n\r\npage /a\n") != std::string::npos; }
-
-  std::unique_ptr<HttpServer> server_;
-};
-
-TEST_F(HttpServerTest, AnswersAndCloses) {
-  Start({});
-  const std::string answer = Get();
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
-  EXPECT_THAT(answer, HasSubstr("\r\nContent-Length: 8\r\n"));
-  EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n"));
-  const std::string head = Exchange(
-      server_->address(), "HEAD /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  EXPECT_THAT(head, HasSubstr("\r\nContent-Length: 8\r\n"));
-  EXPECT_THAT(head, Not(HasSubstr("page")));
-  EXPECT_THAT(HttpGet(server_->address(), "/a", "evil.example.org"),
-              StartsWith("HTTP/1.1 403 "));
-  // Byte by byte is accepted, too.
-  RawConnection slow(server_->address());
-  for (const char c : std::string("GET /a HTTP/1.1\r\nHost: ::1\r\n\r\n")) {
-    ASSERT_TRUE(slow.Send(std::string(1, c)));
-  }
-  EXPECT_THAT(slow.ReadAll(), StartsWith("HTTP/1.1 4"));  // "::1" has colons
-  // A second server cannot use the port.
-  EXPECT_EQ(HttpServer::Start({.listen = server_->address()}, nullptr)
-                .status()
-                .code(),
-            absl::StatusCode::kUnavailable);
-}
-
-TEST_F(HttpServerTest, WhatIsTooLargeIsRefusedAndReadNoFurther) {
-  Start({.head_bytes = 1000});
-  EXPECT_THAT(Exchange(server_->address(),
-                       "GET / HTTP/1.1\r\nX: " + std::string(4000, 'x')),
-              StartsWith("HTTP/1.1 431 "));
-  RawConnection flood(server_->address());
-  const std::string block(1 << 16, 'x');
-  // This ends, since the server closes after its answer.
-  for (int i = 0; i < 10000 && flood.Send(block); ++i) {
-  }
-  EXPECT_TRUE(Serves());
-}
-
-TEST_F(HttpServerTest, SlowAndSilentClientsHoldUpNobody) {
-  Start({.connections = 8, .lifetime = absl::Minutes(10)});
-  std::vector<std::unique_ptr<RawConnection>> idle;
-  for (int i = 0; i < 40; ++i) {
-    idle.push_back(std::make_unique<RawConnection>(server_->address()));
-    ASSERT_GE(idle.back()->fd(), 0);
-    idle.back()->Send(i % 2 == 0 ? "" : "GET /");
-    if (i % 10 == 9) {
-      EXPECT_TRUE(Serves());
-    }
-  }
-  // The oldest connections were closed: there are eight places.
-  EXPECT_EQ(idle.front()->ReadAll(), "");
-}
-
-TEST_F(HttpServerTest, AConnectionHasItsTimeAndNotMore) {
-  Start({.lifetime = absl::Milliseconds(200)});
-  RawConnection trickle(server_->address());
-  // This ends, however often a byte arrives.
-  int sent = 0;
-  while (trickle.Send("x") && ++sent < 3000)
-    absl::SleepFor(absl::Milliseconds(10));
-  EXPECT_LT(sent, 3000);
-  EXPECT_TRUE(Serves());
-}
-
-TEST_F(HttpServerTest, GarbageHarmsNobody) {
-  Start({.lifetime = absl::Seconds(1)});
-  Rng rng(5);
-  for (int i = 0; i < 200; ++i) {
-    std::string bytes;
-    for (uint64_t n = rng.Below(3000); n > 0; --n) {
-      bytes.push_back(static_cast<char>(rng.Below(256)));
-    }
-    RawConnection connection(server_->address());
-    connection.Send(bytes);  // then disconnect, answered or not
-  }
-  EXPECT_TRUE(Serves()) << "seed 5";
-}
-
-}  // namespace
-}  // namespace tilefarm::http
 
 namespace tilefarm::services {
 namespace {
@@ -205,6 +20,11 @@ ServerFigures SomeFigures() {
   figures.fingerprint = "llvm-\"19\"";
   figures.jobs = {{"queued", 0}, {"running", 2}};
   figures.devices = {{"idle", 1}, {"offline", 3}};
+  figures.each_device = {{.name = "box",
+                          .busy_seconds = 12.5,
+                          .clock_hertz = 3.7e9,
+                          .temperature_celsius = 61},
+                         {.name = "rack"}};
   figures.farm.leases_running = 1;
   figures.farm.candidates_ready = 7;
   figures.farm.canary_seconds = {{"a\\b\n", 1.5e-5}};
@@ -234,6 +54,16 @@ tilefarm_devices{state="offline"} 3
 # HELP tilefarm_device_canary_seconds Known time of the device's canary: its best median so far.
 # TYPE tilefarm_device_canary_seconds gauge
 tilefarm_device_canary_seconds{device="a\\b\n"} 1.5e-05
+# HELP tilefarm_device_busy_seconds_total Time in which the device measured, since the server started.
+# TYPE tilefarm_device_busy_seconds_total counter
+tilefarm_device_busy_seconds_total{device="box"} 12.5
+tilefarm_device_busy_seconds_total{device="rack"} 0
+# HELP tilefarm_device_clock_hertz Clock at the device's latest measurement, where its system tells.
+# TYPE tilefarm_device_clock_hertz gauge
+tilefarm_device_clock_hertz{device="box"} 3700000000
+# HELP tilefarm_device_temperature_celsius Temperature at the device's latest measurement, where its system tells.
+# TYPE tilefarm_device_temperature_celsius gauge
+tilefarm_device_temperature_celsius{device="box"} 61
 # HELP tilefarm_leases Leases on devices by phase.
 # TYPE tilefarm_leases gauge
 tilefarm_leases{phase="granted"} 0
@@ -259,6 +89,8 @@ tilefarm_results_not_stored_total 4
 tilefarm_results_waiting 0
 # HELP tilefarm_commit_seconds Time of a commit of a group of results, tries that failed included.
 # TYPE tilefarm_commit_seconds histogram
+tilefarm_commit_seconds_count 3
+tilefarm_commit_seconds_sum 100.0045
 tilefarm_commit_seconds_bucket{le="0.001"} 0
 tilefarm_commit_seconds_bucket{le="0.0025"} 2
 tilefarm_commit_seconds_bucket{le="0.005"} 2
@@ -271,8 +103,6 @@ tilefarm_commit_seconds_bucket{le="1"} 2
 tilefarm_commit_seconds_bucket{le="5"} 2
 tilefarm_commit_seconds_bucket{le="30"} 2
 tilefarm_commit_seconds_bucket{le="+Inf"} 3
-tilefarm_commit_seconds_sum 100.0045
-tilefarm_commit_seconds_count 3
 # HELP tilefarm_commit_failures_total Commits that failed and are tried again.
 # TYPE tilefarm_commit_failures_total counter
 tilefarm_commit_failures_total 0

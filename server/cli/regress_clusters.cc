@@ -8,6 +8,7 @@
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "server/cli/commands.h"
+#include "server/cli/regress_model.h"
 #include "server/regression/paired_ratio.h"
 
 namespace tilefarm::cli {
@@ -120,8 +121,12 @@ absl::StatusOr<std::vector<double>> FarmClusters::Measure(int count) {
   for (int attempt = 1; static_cast<int>(ratios.size()) < count; ++attempt) {
     if (attempt > kMostAttempts) return last;
     v1::CompareRequest request;
-    request.set_program(pair_.program);
-    if (pair_.model.has_value()) *request.mutable_model() = *pair_.model;
+    if (IsSignature(pair_.program)) {
+      TF_ASSIGN_OR_RETURN(*request.mutable_model(),
+                          ParseSignature(pair_.program));
+    } else {
+      request.set_program(pair_.program);
+    }
     request.set_target(pair_.target);
     *request.mutable_baseline() = ToProto(pair_.baseline);
     *request.mutable_candidate() = ToProto(pair_.candidate);

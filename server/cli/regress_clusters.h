@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,9 +22,8 @@ struct ComparedPair {
     std::string symbol;
     double spread = 0;
   };
-  // The program that both compute, or what two models take and give.
+  // The program that both compute, or the signature of two models.
   std::string program;
-  std::optional<v1::ModelSignature> model;
   std::string target;  // key
   Side baseline, candidate;
   std::vector<std::string> requirements;

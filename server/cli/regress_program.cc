@@ -11,6 +11,7 @@
 #include "server/cli/input.h"
 #include "server/cli/regress_benchmark.h"
 #include "server/cli/regress_history.h"
+#include "server/cli/regress_model.h"
 
 namespace tilefarm::cli {
 namespace {
@@ -90,8 +91,7 @@ class ProgramBenchmark {
     const ComparedPair::Side side = {.sha256 = artifact_.sha256,
                                      .symbol = artifact_.symbol,
                                      .spread = artifact_.spread};
-    pair_ = {.program = artifact_.model ? "" : artifact_.program,
-             .model = artifact_.model,
+    pair_ = {.program = artifact_.program,
              .target = artifact_.target,
              .baseline = side,
              .candidate = side,
@@ -218,7 +218,8 @@ class ProgramBenchmark {
     NoteRatio(*outcome, baseline_->commit(), *point_);
     const bool changed = outcome->verdict == regression::Verdict::kSlower ||
                          outcome->verdict == regression::Verdict::kFaster;
-    if (!changed || context_.options.no_attribution || artifact_.model) {
+    if (!changed || context_.options.no_attribution ||
+        IsSignature(artifact_.program)) {
       return absl::OkStatus();
     }
     const auto attribution =

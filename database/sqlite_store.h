@@ -50,6 +50,11 @@ class SqliteStore final : public Store,
   absl::StatusOr<std::vector<Record>> NextRecords(
       const std::string& workload_hash, int64_t after) const override;
   absl::StatusOr<std::vector<Task>> ListTasks() const override;
+  absl::Status ForEachWorkload(
+      const std::string& target_key,
+      const std::function<bool(const std::string& hash,
+                               const std::string& canonical)>& visit)
+      const override;
   absl::StatusOr<std::vector<Record>> FindRecords(
       const std::string& workload_hash,
       const std::string& target_key) const override;

@@ -147,6 +147,27 @@ absl::StatusOr<std::vector<TaskFigures>> SqliteStore::ListTaskFigures() const {
   return tasks;
 }
 
+absl::Status SqliteStore::ForEachWorkload(
+    const std::string& target_key,
+    const std::function<bool(const std::string& hash,
+                             const std::string& canonical)>& visit) const {
+  if (!packs()) return OldSchema();
+  return Read([&](Connection& db) -> absl::Status {
+    // A workload of which only variants are stored has no text yet.
+    TF_ASSIGN_OR_RETURN(
+        Statement query,
+        db.Prepare("SELECT w.hash, w.canonical FROM workloads w "
+                   "WHERE w.canonical != '' AND EXISTS(SELECT 1 FROM series f "
+                   "WHERE f.workload_id = w.id AND f.target = ?) "
+                   "ORDER BY w.hash"));
+    query.Bind(target_key);
+    while (true) {
+      TF_ASSIGN_OR_RETURN(const bool row, query.Step());
+      if (!row || !visit(query.Text(0), query.Text(1))) return absl::OkStatus();
+    }
+  });
+}
+
 absl::StatusOr<std::string> SqliteStore::GetSketch(int64_t id) const {
   std::string text;
   TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {

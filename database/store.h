@@ -141,6 +141,14 @@ class Store {
       const std::string& workload_hash, int64_t after) const = 0;
   // Every task with records, in order of workload and target.
   virtual absl::StatusOr<std::vector<Task>> ListTasks() const = 0;
+  // The workloads with records of the target key, with the canonical text of
+  // their programs (ir::Canonicalize), in order of hash; the callback returns
+  // false to stop, and must not call the store. FailedPrecondition: the file
+  // has the schema before the current one.
+  virtual absl::Status ForEachWorkload(
+      const std::string& target_key,
+      const std::function<bool(const std::string& hash,
+                               const std::string& canonical)>& visit) const = 0;
   // Every record of the workload and target key, in order of id.
   virtual absl::StatusOr<std::vector<Record>> FindRecords(
       const std::string& workload_hash,

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/split_mix.h"
 #include "base/status_macros.h"
+#include "base/text_kind.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
@@ -54,6 +56,13 @@ std::string TraceFingerprint(schedule::Trace trace) {
     }
   }
   return trace.Print();
+}
+
+// What sketches of programs that differ in numbers alone have in common.
+// Whether tiles of a loop must divide it depends on its extent.
+std::string SketchKind(const std::string& fingerprint) {
+  return absl::StrReplaceAll(WithoutNumbers(fingerprint),
+                             {{"sample_perfect_tile(", "sample_tile("}});
 }
 
 class DesignSpaceImpl : public DesignSpace {
@@ -235,6 +244,33 @@ class DesignSpaceImpl : public DesignSpace {
     return absl::NotFoundError("the trace is not of this design space");
   }
 
+  absl::StatusOr<Candidate> Nearest(
+      const schedule::Trace& trace) const override {
+    const std::string fingerprint = TraceFingerprint(trace);
+    const std::string kind = SketchKind(fingerprint);
+    std::vector<ir::Attr> decisions = trace.Decisions();
+    absl::Status why_not =
+        absl::NotFoundError("no sketch of this space is like the trace");
+    // The sketch of the same text first, as some differ in a number alone.
+    for (const bool same_text : {true, false}) {
+      for (size_t i = 0; i < sketches_.size(); ++i) {
+        const Sketch& sketch = sketches_[i];
+        const bool same = sketch.fingerprint == fingerprint;
+        if (same != same_text ||
+            (!same && SketchKind(sketch.fingerprint) != kind)) {
+          continue;
+        }
+        auto candidate = NearestOf(sketch, decisions);
+        if (candidate.ok()) {
+          candidate->sketch = static_cast<int>(i);
+          return candidate;
+        }
+        why_not = candidate.status();
+      }
+    }
+    return why_not;
+  }
+
   int64_t ApproximateSize() const override {
     int64_t total = 0;
     for (const Sketch& sketch : sketches_) {
@@ -250,6 +286,27 @@ class DesignSpaceImpl : public DesignSpace {
   }
 
  private:
+  absl::StatusOr<Candidate> NearestOf(
+      const Sketch& sketch, const std::vector<ir::Attr>& decisions) const {
+    Candidate candidate;
+    if (decisions.size() != sketch.sites.size()) {
+      return absl::NotFoundError("the trace has another number of decisions");
+    }
+    for (size_t i = 0; i < decisions.size(); ++i) {
+      std::optional<ir::Attr> nearest =
+          NearestDecision(sketch.sites[i], decisions[i]);
+      if (!nearest) {
+        return absl::NotFoundError(absl::StrCat(
+            "decision ", i + 1, " of the trace has no counterpart"));
+      }
+      candidate.decisions.push_back(*std::move(nearest));
+    }
+    if (!Fits(sketch, candidate.decisions)) {
+      return absl::NotFoundError("the trace's tiles do not fit here");
+    }
+    return candidate;
+  }
+
   bool Fits(const Sketch& sketch,
             const std::vector<ir::Attr>& decisions) const {
     if (sketch.threads) return sketch.threads->Fits(decisions);

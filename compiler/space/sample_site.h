@@ -79,6 +79,13 @@ std::optional<std::vector<ir::Attr>> Retile(
     const std::vector<ir::Attr>& decisions, const target::Target& target,
     Rng& rng);
 
+// The decision nearest to one of a program that differs in extents: inner tiles
+// keep their sizes as far as they divide, the outermost level takes the rest
+// (nearest_decision.cc). nullopt: there is nothing like it, such as a location
+// that is not legal here.
+std::optional<ir::Attr> NearestDecision(const SampleSite& site,
+                                        const ir::Attr& decision);
+
 // Whether the register tiles of all sites fit: accumulators and one row of
 // operands in vector registers; the multiplication may read the other operand
 // from memory.

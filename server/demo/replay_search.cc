@@ -45,6 +45,8 @@ class ReplaySearch : public search::Search {
   absl::Status Report(std::span<const search::Outcome> /*outcomes*/) override {
     return absl::OkStatus();
   }
+  void Suggest(const std::string& /*source*/,
+               const std::string& /*trace*/) override {}
   std::optional<cost_model::RankingMetrics> last_metrics() const override {
     return std::nullopt;
   }

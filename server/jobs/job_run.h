@@ -155,6 +155,10 @@ class JobRun {
   bool ProposeFrom(Task& task, int count);
   // farm::WorkItem::race: jobs that may use the same schedules share one.
   std::string RaceOf(const Task& task) const;
+  // Tells searches of fast schedules of similar tasks: those in the database,
+  // and the trace of `from` that is its new best.
+  void SuggestRecorded(Lane& lane);
+  static void SuggestToSimilar(const Task& from, const std::string& trace);
   farm::WorkItem MakeItem(const Task& task, farm::Purpose purpose) const;
   // Trials that the lane may still propose; very many without a budget.
   int64_t TrialsLeft(const Lane& lane) const;

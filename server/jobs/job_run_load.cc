@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/text_kind.h"
 #include "compiler/ir/structural.h"
 #include "cost_model/features.h"
 #include "server/jobs/job_run.h"
@@ -15,6 +16,7 @@
 #include "server/jobs/measure_options.h"
 #include "server/jobs/result_writer.h"
 #include "server/jobs/roofline.h"
+#include "server/jobs/similar_tasks.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -22,6 +24,8 @@ namespace {
 // Limits for measuring the program as written. A large one may take minutes;
 // the job then has no such time, which no trial needs.
 constexpr absl::Duration kBaselineTimeout = absl::Seconds(5);
+// Recorded similar tasks whose best schedules are tried first, for each task.
+constexpr size_t kSuggestions = 4;
 
 }  // namespace
 
@@ -75,7 +79,7 @@ absl::Status JobRun::LoadLane(size_t index, const LogSummary& log) {
     if (task.target != wanted.key) continue;
     scheduled.push_back({.weight = task.weight,
                          .flops = task.flops,
-                         .kind = KindOf(task.program)});
+                         .kind = WithoutNumbers(task.program)});
   }
   // An even share of the trials; at least one, as 0 would be no limit.
   const auto lanes = static_cast<int64_t>(spec_.targets.size());
@@ -113,6 +117,7 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec, Lane& lane) {
   task->spec = spec;
   task->lane = &lane;
   TF_ASSIGN_OR_RETURN(task->function, ParseTask(spec));
+  task->kind = KindOf(*task->function);
   TaskSnapshot progress;
   progress.function = spec.function;
   progress.target = spec.target;
@@ -247,6 +252,7 @@ void JobRun::Open(Lane& lane) {
                                  std::string(search.status().message())));
     }
   }
+  SuggestRecorded(lane);
   AppendLog(OpenLine(env_.clock.Now(), env_.fingerprint, lane.target, known,
                      *lane.libraries))
       .IgnoreError();  // kept and stored with the first proposal
@@ -254,6 +260,38 @@ void JobRun::Open(Lane& lane) {
     Finish(lane);
   } else {
     RequestBaselines(lane);
+  }
+}
+
+void JobRun::SuggestRecorded(Lane& lane) {
+  std::vector<const ProgramKind*> kinds;
+  for (const Task* task : lane.tasks) kinds.push_back(&task->kind);
+  const auto similar = SimilarTasks::Read(env_.store, lane.key, kinds);
+  if (!similar.ok()) {
+    // They are suggestions; the job does without.
+    Warn("similar tasks: " + similar.status().ToString());
+    return;
+  }
+  for (Task* task : lane.tasks) {
+    if (task->search == nullptr) continue;
+    for (const std::string& hash :
+         similar->Find(task->kind, task->spec.workload_hash, kSuggestions)) {
+      const auto best = env_.store.FindBest({.workload_hash = hash,
+                                             .target = lane.target,
+                                             .fingerprint = env_.fingerprint,
+                                             .allow_stale = true});
+      if (best.ok()) task->search->Suggest(hash, best->record.trace);
+    }
+  }
+}
+
+void JobRun::SuggestToSimilar(const Task& from, const std::string& trace) {
+  for (Task* task : from.lane->tasks) {
+    if (task == &from || task->search == nullptr ||
+        task->kind.text != from.kind.text) {
+      continue;
+    }
+    task->search->Suggest(from.spec.workload_hash, trace);
   }
 }
 

@@ -164,7 +164,11 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
       }
       // If the candidate has an earlier record, that one is kept, and this was
       // not a trial.
-      if (outcome.added) NoteRecord(*task, record, /*of_this_job=*/true);
+      if (outcome.added) {
+        const double before = task->best_seconds;
+        NoteRecord(*task, record, /*of_this_job=*/true);
+        if (task->best_seconds != before) SuggestToSimilar(*task, record.trace);
+      }
       const bool counts = CountsAsBest(record, env_.fingerprint, spec_);
       task->lane->scheduler->Measured(task->place,
                                       counts ? record.median_seconds : 0);

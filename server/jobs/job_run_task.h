@@ -13,6 +13,7 @@
 #include "database/record.h"
 #include "server/jobs/contender.h"
 #include "server/jobs/job_run.h"
+#include "server/jobs/similar_tasks.h"
 #include "server/jobs/task_scheduler.h"
 #include "server/search/search.h"
 
@@ -32,6 +33,7 @@ struct JobRun::Task {
   TaskSpec spec;
   Lane* lane = nullptr;
   ir::PrimFuncPtr function;
+  ProgramKind kind;
   std::unique_ptr<search::Search> search;
   std::vector<database::Record> known;  // at the start; empty afterwards
   int64_t done = 0;                     // trials of this job

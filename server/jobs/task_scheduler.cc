@@ -1,7 +1,6 @@
 #include "server/jobs/task_scheduler.h"
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <utility>
 
@@ -57,18 +56,6 @@ std::string_view TaskStateName(TaskState state) {
       return "exhausted";
   }
   return "";
-}
-
-std::string KindOf(const std::string& program) {
-  std::string kind;
-  bool in_number = false;
-  for (const char c : program) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (!digit) kind.push_back(c);
-    if (digit && !in_number) kind.push_back('#');
-    in_number = digit;
-  }
-  return kind;
 }
 
 TaskScheduler::TaskScheduler(std::vector<ScheduledTask> tasks, int64_t budget)

@@ -61,9 +61,6 @@ enum class TaskState { kWaiting, kWarmUp, kTuning, kNegligible, kExhausted };
 // "waiting", "warm-up", ...
 std::string_view TaskStateName(TaskState state);
 
-// The kind of a program: its text without numbers.
-std::string KindOf(const std::string& program);
-
 class TaskScheduler {
  public:
   struct Grant {

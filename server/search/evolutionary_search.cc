@@ -34,6 +34,8 @@ constexpr size_t kProposalsPerShare = 4;
 // tile that no candidate had before: descendants of the fastest keep their
 // tiles.
 constexpr size_t kProposalsPerNewTile = 4;
+// One proposal in so many is what similar tasks suggest, while they do.
+constexpr size_t kProposalsPerSuggestion = 4;
 // Past records that are featurised to train the model at the start.
 constexpr size_t kMaxWarmRecords = 2048;
 
@@ -151,6 +153,10 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
                       model_->trained() && known >= warm_up;
   const size_t want = static_cast<size_t>(std::max(count, 0));
   TF_RETURN_IF_ERROR(TakeFirst(want, &proposals));
+  TF_RETURN_IF_ERROR(TakeSuggestions(
+      std::min(want - proposals.size(),
+               (want + kProposalsPerSuggestion - 1) / kProposalsPerSuggestion),
+      &proposals));
   if (guided) {
     const int64_t each = std::min<int64_t>(
         options_.evaluations_per_proposal,
@@ -160,7 +166,8 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
                               ? kProposalsPerNeighbourLater
                               : kProposalsPerNeighbour;
     const size_t near = (want + one_in - 1) / one_in;
-    TF_RETURN_IF_ERROR(TakeNeighbours(std::min(want, near), &proposals));
+    TF_RETURN_IF_ERROR(
+        TakeNeighbours(std::min(want, proposals.size() + near), &proposals));
     const size_t shares = (want + kProposalsPerShare - 1) / kProposalsPerShare;
     TF_RETURN_IF_ERROR(
         TakeShares(std::min(want, proposals.size() + shares), &proposals));

@@ -36,6 +36,7 @@ class EvolutionarySearch : public Search {
   absl::Status Warm(std::span<const database::Record> known);
   absl::StatusOr<std::vector<Proposal>> Propose(int count) override;
   absl::Status Report(std::span<const Outcome> outcomes) override;
+  void Suggest(const std::string& source, const std::string& trace) override;
   std::optional<cost_model::RankingMetrics> last_metrics() const override {
     return last_metrics_;
   }
@@ -84,6 +85,8 @@ class EvolutionarySearch : public Search {
   absl::Status TakeFirst(size_t want, std::vector<Proposal>* proposals);
   absl::Status TakeTrace(const std::string& text,
                          std::vector<Proposal>* proposals);
+  // Up to `most` of suggestions_.
+  absl::Status TakeSuggestions(size_t most, std::vector<Proposal>* proposals);
   // The best by EstimateCycles of many random candidates.
   absl::Status TakeDrafts(size_t want, std::vector<Proposal>* proposals);
 
@@ -110,6 +113,11 @@ class EvolutionarySearch : public Search {
   MeasuredCandidates measured_candidates_;
   std::vector<cost_model::Sample> fresh_;  // not trained on yet
   size_t first_taken_ = 0;                 // of options_.first_traces
+  struct Suggestion {
+    std::string source;
+    space::Candidate candidate;
+  };
+  std::vector<Suggestion> suggestions_;  // not proposed yet, in order
   std::string default_candidate_;
   StepShares steps_;
   int64_t near_taken_ = 0;  // neighbours proposed

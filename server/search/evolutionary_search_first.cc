@@ -1,6 +1,7 @@
 // Proposals before the model is trained, and random proposals.
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -56,6 +57,39 @@ absl::Status EvolutionarySearch::TakeTrace(const std::string& text,
     individual.candidate = *std::move(candidate);
   }
   ProposeOnce(*scheduled, text, std::move(individual), proposals);
+  return absl::OkStatus();
+}
+
+void EvolutionarySearch::Suggest(const std::string& source,
+                                 const std::string& trace) {
+  if (options_.strategy != Strategy::kEvolutionary) return;
+  const auto parsed = schedule::Trace::Parse(trace);
+  if (!parsed.ok()) return;
+  auto candidate = space_->Nearest(*parsed);
+  if (!candidate.ok()) return;
+  std::erase_if(suggestions_, [&](const Suggestion& one) {
+    return one.source == source || one.candidate == *candidate;
+  });
+  suggestions_.push_back({source, *std::move(candidate)});
+}
+
+absl::Status EvolutionarySearch::TakeSuggestions(
+    size_t most, std::vector<Proposal>* proposals) {
+  const size_t until = proposals->size() + most;
+  size_t taken = 0;
+  while (proposals->size() < until && taken < suggestions_.size()) {
+    space::Candidate candidate = std::move(suggestions_[taken++].candidate);
+    if (tried_.contains(candidate.Fingerprint())) continue;
+    std::vector<Individual> one;
+    if (auto individual = Featurize(std::move(candidate))) {
+      one.push_back(*std::move(individual));
+    }
+    if (one.empty()) continue;
+    if (model_->trained()) Predict(*model_, one);
+    TF_RETURN_IF_ERROR(Take(std::move(one.front()), proposals));
+  }
+  suggestions_.erase(suggestions_.begin(),
+                     suggestions_.begin() + static_cast<std::ptrdiff_t>(taken));
   return absl::OkStatus();
 }
 

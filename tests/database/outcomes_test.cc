@@ -3,7 +3,11 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "compiler/ir/structural.h"
 #include "database/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -134,6 +138,47 @@ TEST_F(OutcomesTest, TasksAreSummedUp) {
   EXPECT_EQ(first.recorded_at, "2026-01-02T03:04:05Z");
   EXPECT_EQ((*tasks)[1].ok, 0);
   EXPECT_EQ((*tasks)[1].best_seconds, 0);
+}
+
+TEST_F(OutcomesTest, WorkloadsOfATargetHaveTheirPrograms) {
+  const auto of = [](const char* id, const char* program, const char* target) {
+    Record record = MakeRecord(id, 1e-3);
+    record.program = program;
+    record.workload_hash = ir::WorkloadHash(**ir::ParseFunction(program));
+    record.target = target;
+    return record;
+  };
+  constexpr char kHere[] = "x86-64:znver4,cores=3";
+  ASSERT_TRUE(store_
+                  ->AddRecords(std::vector{
+                      of("d", kProgram, kHere), of("e", kOtherProgram, kHere),
+                      // Equal but for names: no workload of its own.
+                      of("f", kSameProgram, kHere),
+                      of("g", kOtherProgram, "x86-64:znver4,cores=2")})
+                  .ok());
+  std::map<std::string, std::string> workloads;
+  const auto note = [&](const std::string& hash, const std::string& text) {
+    EXPECT_TRUE(workloads.emplace(hash, text).second);
+    return true;
+  };
+  ASSERT_TRUE(store_->ForEachWorkload(kHere, note).ok());
+  std::map<std::string, std::string> expected;
+  for (const char* program : {kProgram, kOtherProgram}) {
+    const auto function = *ir::ParseFunction(program);
+    expected[ir::WorkloadHash(*function)] =
+        ir::Print(*ir::Canonicalize(*function));
+  }
+  EXPECT_EQ(workloads, expected);
+  workloads.clear();
+  ASSERT_TRUE(store_->ForEachWorkload("x86-64:znver5,cores=1", note).ok());
+  EXPECT_THAT(workloads, IsEmpty());
+  int visited = 0;
+  const auto stop = [&](const std::string&, const std::string&) {
+    ++visited;
+    return false;
+  };
+  ASSERT_TRUE(store_->ForEachWorkload(kHere, stop).ok());
+  EXPECT_EQ(visited, 1);
 }
 
 TEST_F(OutcomesTest, OneRecordHasItsMeasurements) {

@@ -57,6 +57,8 @@ class FakeSearch : public search::Search {
     metrics_->samples = reported_;
     return absl::OkStatus();
   }
+  void Suggest(const std::string& /*source*/,
+               const std::string& /*trace*/) override {}
   std::optional<cost_model::RankingMetrics> last_metrics() const override {
     return metrics_;
   }

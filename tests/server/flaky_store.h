@@ -62,6 +62,12 @@ class FlakyStore : public database::Store {
   absl::StatusOr<std::vector<database::Task>> ListTasks() const override {
     return store_->ListTasks();
   }
+  absl::Status ForEachWorkload(
+      const std::string& target,
+      const std::function<bool(const std::string&, const std::string&)>& visit)
+      const override {
+    return store_->ForEachWorkload(target, visit);
+  }
   absl::StatusOr<std::vector<database::Record>> FindMeasurements(
       int64_t id) const override {
     return store_->FindMeasurements(id);

@@ -310,12 +310,5 @@ TEST(TaskSchedulerTest, PatienceOfSeveralTasksIsAboutTheWeightedSum) {
   EXPECT_EQ(scheduler.TrialsWithoutGain(), 0);
 }
 
-TEST(TaskSchedulerTest, KindsAreProgramsWithoutTheirNumbers) {
-  EXPECT_EQ(KindOf("A: T.Buffer((128, 7), \"float32\")"),
-            "A: T.Buffer((#, #), \"float#\")");
-  EXPECT_EQ(KindOf("A[i + 1]"), KindOf("A[i + 23]"));
-  EXPECT_NE(KindOf("A[i + 1]"), KindOf("B[i + 1]"));
-}
-
 }  // namespace
 }  // namespace tilefarm::jobs

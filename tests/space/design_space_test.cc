@@ -86,6 +86,57 @@ INSTANTIATE_TEST_SUITE_P(Programs, EveryProgramTest,
                          testing::Combine(testing::Range(0, 7),
                                           testing::Values(1, 4)));
 
+// What was found for a program is a legal candidate of one with other extents
+// for most points, and computes the same as that one.
+TEST(DesignSpaceTest, TracesOfOtherExtentsHaveANearestCandidate) {
+  const auto from = Space(MatmulRelu(48, 64, 32));
+  const ir::PrimFuncPtr other = MatmulRelu(24, 80, 16);
+  const auto to = Space(other);
+  Rng rng(3);
+  int applied = 0, near = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto schedule = from->Apply(*from->Sample(rng));
+    if (!schedule.ok()) continue;
+    ++applied;
+    const auto nearest = to->Nearest(schedule->trace());
+    if (!nearest.ok()) {
+      EXPECT_EQ(nearest.status().code(), absl::StatusCode::kNotFound);
+      continue;
+    }
+    const auto adapted = to->Apply(*nearest);
+    if (!adapted.ok()) continue;
+    ++near;
+    ExpectSameOutputs(*other, *adapted->module().Find("main"));
+  }
+  EXPECT_GT(applied, 20);
+  EXPECT_GE(near, applied / 2);
+}
+
+TEST(DesignSpaceTest, TheNearestCandidateOfAnOwnTraceIsItself) {
+  const auto space = Space(MatmulRelu(48, 64, 32));
+  Rng rng(4);
+  for (int i = 0; i < 20; ++i) {
+    const Candidate candidate = *space->Sample(rng);
+    const auto schedule = space->Apply(candidate);
+    if (!schedule.ok()) continue;
+    const auto nearest = space->Nearest(schedule->trace());
+    ASSERT_TRUE(nearest.ok()) << nearest.status();
+    EXPECT_EQ(CandidateText(*nearest), CandidateText(candidate));
+  }
+}
+
+TEST(DesignSpaceTest, TracesOfOtherProgramsHaveNone) {
+  const auto space = Space(MatmulRelu(48, 64, 32));
+  const auto other = Space(Norm(2, 96));
+  Rng rng(5);
+  const auto schedule = other->Apply(*other->Sample(rng));
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(space->Nearest(schedule->trace()).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(space->Nearest(schedule::Trace()).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
 TEST(DesignSpaceTest, SamplingDependsOnTheSeedAlone) {
   const auto a = Space(MatmulRelu(32, 32, 32));
   const auto b = Space(MatmulRelu(32, 32, 32));

@@ -32,6 +32,87 @@ SampleSite Tile(SiteKind kind, int64_t extent) {
   return site;
 }
 
+ir::Attr Decision(const std::vector<int64_t>& factors) {
+  ir::AttrList list;
+  for (const int64_t factor : factors) list.emplace_back(factor);
+  return ir::Attr(std::move(list));
+}
+
+std::vector<int64_t> Nearest(SiteKind kind, int64_t extent,
+                             const std::vector<int64_t>& factors) {
+  const auto nearest = NearestDecision(Tile(kind, extent), Decision(factors));
+  EXPECT_TRUE(nearest.has_value());
+  return Factors(*nearest);
+}
+
+TEST(NearestDecisionTest, InnerLevelsStayAndTheOutermostTakesTheRest) {
+  using F = std::vector<int64_t>;
+  const auto kPerfect = SiteKind::kPerfectTile;
+  EXPECT_EQ(Nearest(kPerfect, 512, {4, 2, 4, 16}), (F{4, 2, 4, 16}));
+  EXPECT_EQ(Nearest(kPerfect, 1024, {4, 2, 4, 16}), (F{8, 2, 4, 16}));
+  EXPECT_EQ(Nearest(kPerfect, 64, {4, 2, 4, 16}), (F{1, 1, 4, 16}));
+  EXPECT_EQ(Nearest(kPerfect, 8, {4, 2, 4, 16}), (F{1, 1, 1, 8}));
+  // Of the divisors of 27 and 9, 3 is nearest to 4 and to 2.
+  EXPECT_EQ(Nearest(kPerfect, 27 * 16, {4, 2, 4, 16}), (F{3, 3, 3, 16}));
+  // At most as much as the site permits.
+  EXPECT_EQ(Nearest(kPerfect, 256, {1, 1, 1, 128}), (F{4, 1, 1, 64}));
+}
+
+TEST(NearestDecisionTest, WidthsWithTailsStayUnlessTheyWasteMuch) {
+  using F = std::vector<int64_t>;
+  const auto kTail = SiteKind::kTile;
+  // 63 rows of 16 for 1,000.
+  EXPECT_EQ(Nearest(kTail, 1000, {4, 1, 1, 16}), (F{63, 1, 1, 16}));
+  // A second tile of 16 for one element more would double the work.
+  EXPECT_EQ(Nearest(kTail, 17, {4, 1, 1, 16}), (F{1, 1, 1, 17}));
+  EXPECT_EQ(Nearest(kTail, 5, {4, 1, 1, 16}), (F{1, 1, 1, 5}));
+  // What may be drawn here stays, whatever it wastes.
+  EXPECT_EQ(Nearest(kTail, 17, {2, 1, 1, 16}), (F{2, 1, 1, 16}));
+}
+
+TEST(NearestDecisionTest, AlwaysCoversTheExtent) {
+  Rng rng(7);
+  for (const auto kind : {SiteKind::kPerfectTile, SiteKind::kTile}) {
+    for (int64_t from : {1, 6, 56, 97, 512}) {
+      for (int64_t to : {1, 5, 28, 97, 768}) {
+        for (int i = 0; i < 50; ++i) {
+          const auto drawn = DrawDecision(Tile(kind, from), TestTarget(), rng);
+          const auto nearest = NearestDecision(Tile(kind, to), drawn);
+          ASSERT_TRUE(nearest.has_value());
+          const auto factors = Factors(*nearest);
+          EXPECT_LE(factors.back(), 64);
+          EXPECT_GE(Product(factors), to);
+          EXPECT_LT(Product(factors) - factors.back(), to);
+          if (kind == SiteKind::kPerfectTile) {
+            EXPECT_EQ(Product(factors), to);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(NearestDecisionTest, WhatHasNoCounterpartIsRefused) {
+  EXPECT_FALSE(NearestDecision(Tile(SiteKind::kTile, 8), Decision({2, 4})));
+  EXPECT_FALSE(NearestDecision(Tile(SiteKind::kTile, 8), ir::Attr(int64_t{1})));
+  SampleSite category;
+  category.kind = SiteKind::kCategorical;
+  category.weights = {0.5, 0.5};
+  EXPECT_EQ(NearestDecision(category, ir::Attr(int64_t{1})),
+            ir::Attr(int64_t{1}));
+  EXPECT_FALSE(NearestDecision(category, ir::Attr(int64_t{2})));
+  EXPECT_FALSE(NearestDecision(category, ir::Attr(int64_t{-1})));
+  SampleSite location;
+  location.kind = SiteKind::kComputeLocation;
+  location.locations = {-1, 2};
+  EXPECT_EQ(NearestDecision(location, ir::Attr(int64_t{2})),
+            ir::Attr(int64_t{2}));
+  EXPECT_FALSE(NearestDecision(location, ir::Attr(int64_t{1})));
+  category.fixed = ir::Attr(int64_t{0});
+  EXPECT_EQ(NearestDecision(category, ir::Attr(int64_t{1})),
+            ir::Attr(int64_t{0}));
+}
+
 TEST(DrawDecisionTest, PerfectTilesDivideAndTailsCover) {
   Rng rng(1);
   for (int64_t extent : {1, 7, 48, 96, 1000, 1024}) {

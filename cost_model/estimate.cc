@@ -7,20 +7,10 @@
 
 #include "base/check.h"
 #include "cost_model/feature_columns.h"
-#include "cost_model/machine_rates.h"
 
 namespace tilefarm::cost_model {
 namespace {
 
-// The core of machine_rates.h: two loads and one store per cycle, and a latency
-// of four cycles.
-constexpr double kVectorOps = kVectorOpsPerCycle;
-constexpr double kLoads = 2;
-constexpr double kStores = 1;
-constexpr double kLatency = 4;
-constexpr double kBytesFromL2 = kBytesFromL2PerCycle;
-constexpr double kBytesFromL3 = kBytesFromL3PerCycle;
-constexpr double kBytesFromMemory = kBytesFromMemoryPerCycle;
 // Arithmetic and traffic overlap; this share of the shorter one adds to the
 // longer.
 constexpr double kNotHidden = 0.1;
@@ -39,8 +29,6 @@ constexpr double kMaskedUpdateCycles = 12;
 constexpr double kConditionShare = 0.25;
 // Cycles per iteration of a loop that is neither vectorized nor unrolled.
 constexpr double kLoopCycles = 1;
-// Cycles to start and end a parallel loop.
-constexpr double kParallelCycles = 10000;
 
 // The positions of the columns that the estimate reads.
 struct Columns {
@@ -51,7 +39,7 @@ struct Columns {
   int band, accumulators, kept, load_vectors, broadcasts, more_loads, pressure,
       spills;
   int traffic[kCaches];
-  int updates, scatter, lane_waste;
+  int updates, scatter, lane_waste, waste;
   int imbalance;
   int estimated, estimated_total;
 };
@@ -98,6 +86,7 @@ Columns FindColumns() {
   c.updates = at("buffer0.updates");
   c.scatter = at("buffer0.vector_gather");
   c.lane_waste = at("register.lane_waste");
+  c.waste = at("nest.waste");
   c.imbalance = at("parallel_work.imbalance");
   c.estimated = at("estimate.cycles");
   c.estimated_total = at("estimate.total");
@@ -110,11 +99,12 @@ double Exp(float value) {
   return value == 0 ? 0 : std::exp2(value) - 1;
 }
 
-double StoreCycles(const Columns& c, const float* row,
-                   const target::Target& target) {
+StoreCost CostOf(const Columns& c, const float* row,
+                 const target::Target& target, const CoreModel& core) {
+  StoreCost cost;
   const double iterations = std::max(Exp(row[c.iterations]), 1.0);
   const double band = std::max(Exp(row[c.band]), 1.0);
-  const double bands = std::max(iterations / band, 1.0);
+  cost.bands = std::max(iterations / band, 1.0);
   const bool vector = row[c.vector_product] > 0;
   const double accumulators = std::max(Exp(row[c.accumulators]), 1.0);
   const double loads = Exp(row[c.load_vectors]) + Exp(row[c.broadcasts]) +
@@ -138,49 +128,51 @@ double StoreCycles(const Columns& c, const float* row,
                        std::max(Exp(row[c.vectors_per_loop]), 1.0);
   const double instructions =
       vector ? std::max(band / lanes, accumulators) : band;
-  double compute = instructions * (simple / kVectorOps +
-                                   per_execution(c.div) * kDivisionCycles +
-                                   per_execution(c.int_div) * kDivisionCycles +
-                                   per_execution(c.math) * kFunctionCycles);
+  cost.arithmetic = instructions * (simple / core.vector_ops +
+                                    per_execution(c.div) * kDivisionCycles +
+                                    per_execution(c.int_div) * kDivisionCycles +
+                                    per_execution(c.math) * kFunctionCycles);
   // Dependent steps of an accumulator wait for each other; there are several in
   // a band with unrolled reduce loops.
-  if (updates) {
-    compute = std::max(compute, instructions / accumulators * kLatency);
-  }
+  if (updates) cost.latency = instructions / accumulators * core.latency;
 
   // Where the lanes of a result are apart, each is stored by itself.
   const double results =
       (vector && row[c.scatter] > 0 ? lanes : 1) * accumulators / kept;
-  double memory = loads / kLoads + results / kStores;
-  if (updates) memory += results / kLoads;
+  cost.ports = loads / core.loads + results / core.stores;
+  if (updates) cost.ports += results / core.loads;
   if (updates && row[c.lane_waste] > 0) {
     // The last vector of each row is masked.
-    memory += accumulators / std::max(Exp(row[c.vectors_per_loop]), 1.0) /
-              kept * kMaskedUpdateCycles;
+    cost.masked = accumulators / std::max(Exp(row[c.vectors_per_loop]), 1.0) /
+                  kept * kMaskedUpdateCycles;
   }
   if (row[c.spills] > 0 && kept > 1) {
     const double share = std::min(1.0, (row[c.pressure] - 1) / kAllSpilled);
-    memory += 2 * share * instructions / kStores;
+    cost.spills = 2 * share * instructions / core.stores;
   }
-  double cycles = bands * std::max(compute, memory);
-  if (row[c.guards] > 0) cycles += bands * row[c.guards];
-  cycles += bands * kLoopCycles;
+  if (row[c.guards] > 0) cost.guards = cost.bands * row[c.guards];
+  cost.loops = cost.bands * kLoopCycles;
   if (updates) {
     const double steps = std::max(kept * instructions / accumulators, 1.0);
-    cycles += bands / kept * kRunCycles * (1 - 1 / steps);
+    cost.runs = cost.bands / kept * kRunCycles * (1 - 1 / steps);
   }
 
-  const double l1 = Exp(row[c.traffic[0]]) / kBytesFromL2;
-  const double l2 = Exp(row[c.traffic[1]]) / kBytesFromL3;
-  const double l3 = Exp(row[c.traffic[2]]) / kBytesFromMemory;
-  // Cache traffic overlaps with arithmetic, but not completely.
-  const double traffic = std::max({l1, l2, l3});
-  cycles = std::max(cycles, traffic) + kNotHidden * std::min(cycles, traffic);
-
-  if (target.cores > 1 && row[c.parallel_product] > 0) {
-    cycles *= (1 + row[c.imbalance]) / target.cores;
+  cost.is_parallel = target.cores > 1 && row[c.parallel_product] > 0;
+  const double from_memory =
+      cost.is_parallel ? core.bytes_from_memory_shared : core.bytes_from_memory;
+  const double rates[kCaches] = {core.bytes_from_l2, core.bytes_from_l3,
+                                 from_memory};
+  for (int i = 0; i < kCaches; ++i) {
+    cost.bytes[i] = Exp(row[c.traffic[i]]);
+    cost.traffic[i] = cost.bytes[i] / rates[i];
   }
-  return cycles;
+  if (cost.is_parallel) {
+    cost.imbalance = row[c.imbalance];
+    cost.cores = target.cores;
+  }
+  cost.lane_waste = row[c.lane_waste];
+  cost.repeated = Exp(row[c.waste]);
+  return cost;
 }
 
 const Columns& TheColumns() {
@@ -195,12 +187,13 @@ template <typename Note>
 double Total(const FeatureRows& rows, const target::Target& target,
              const Note& note) {
   const Columns& columns = TheColumns();
+  const CoreModel core;
   double cycles = 1;
   float parallel = 0;  // iterations around the store before
   const size_t end = rows.values.size();
   for (size_t at = 0; at + kColumns <= end; at += kColumns) {
     const float* row = rows.values.data() + at;
-    const double store = StoreCycles(columns, row, target);
+    const double store = CyclesOf(CostOf(columns, row, target, core));
     cycles += store;
     // Neighbouring stores with the same number of parallel iterations are
     // assumed to be in one loop, which starts once.
@@ -215,6 +208,45 @@ double Total(const FeatureRows& rows, const target::Target& target,
 }
 
 }  // namespace
+
+double BytesPerCycle(const CoreModel& core, int cache, bool is_parallel) {
+  if (cache == 0) return core.bytes_from_l2;
+  if (cache == 1) return core.bytes_from_l3;
+  return is_parallel ? core.bytes_from_memory_shared : core.bytes_from_memory;
+}
+
+double CyclesOf(const StoreCost& cost) {
+  const double compute = std::max(cost.arithmetic, cost.latency);
+  const double memory = cost.ports + cost.masked + cost.spills;
+  double cycles = cost.bands * std::max(compute, memory);
+  cycles += cost.guards;
+  cycles += cost.loops;
+  cycles += cost.runs;
+  // Cache traffic overlaps with arithmetic, but not completely.
+  const double traffic =
+      std::max({cost.traffic[0], cost.traffic[1], cost.traffic[2]});
+  cycles = std::max(cycles, traffic) + kNotHidden * std::min(cycles, traffic);
+  if (cost.is_parallel) cycles *= (1 + cost.imbalance) / cost.cores;
+  return cycles;
+}
+
+std::vector<StoreCost> CostsOf(const FeatureRows& rows,
+                               const target::Target& target,
+                               const CoreModel& core) {
+  std::vector<StoreCost> costs;
+  const Columns& columns = TheColumns();
+  float parallel = 0;
+  const size_t end = rows.values.size();
+  for (size_t at = 0; at + kColumns <= end; at += kColumns) {
+    const float* row = rows.values.data() + at;
+    costs.push_back(CostOf(columns, row, target, core));
+    const float around = row[columns.parallel_product];
+    costs.back().starts_parallel =
+        costs.back().is_parallel && around != parallel;
+    parallel = around;
+  }
+  return costs;
+}
 
 double EstimateCycles(const FeatureRows& rows, const target::Target& target) {
   return Total(rows, target, [](size_t, double) {});

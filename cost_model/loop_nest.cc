@@ -124,7 +124,7 @@ class Builder {
   };
 
  public:
-  explicit Builder(const ir::PrimFunc& function) {
+  Builder(const ir::PrimFunc& function, NestNames* names) : names_(names) {
     for (const ir::Buffer& param : function.params) BufferId(param, false, 0);
     // A buffer that is packed ahead of time counts as a parameter.
     ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
@@ -148,6 +148,7 @@ class Builder {
       nest_.buffers.push_back(
           {buffer->dtype.bytes(), buffer->shape, intermediate});
       alloc_depths_.push_back(depth);
+      if (names_ != nullptr) names_->buffers.push_back(buffer->name);
     }
     return it->second;
   }
@@ -198,11 +199,13 @@ class Builder {
     const Unroll unroll = unroll_;
     ReadUnroll(node.annotations);
     loops_.push_back({extent, node.for_kind});
+    if (names_ != nullptr) inner_.loops.push_back(node.var->name);
     const bool outer_dot = in_dot_;
     in_dot_ = node.annotations.contains(ir::kDotProduct);
     Visit(node.body);
     in_dot_ = outer_dot;
     loops_.pop_back();
+    if (names_ != nullptr) inner_.loops.pop_back();
     unroll_ = unroll;
   }
 
@@ -225,6 +228,8 @@ class Builder {
     }
     const Unroll unroll = unroll_;
     ReadUnroll(node.annotations);
+    const std::string outer_block = inner_.block;
+    if (names_ != nullptr) inner_.block = node.name;
     const double outer_domain = domain_;
     // The root block has no variables and gives no domain to its stores.
     if (!node.iters.empty()) domain_ = domain;
@@ -246,6 +251,7 @@ class Builder {
     if (guarded) --guards_;
     domain_ = outer_domain;
     unroll_ = unroll;
+    if (names_ != nullptr) inner_.block = outer_block;
   }
 
   // Reads annotations as lowering does: inner ones override outer ones, and a
@@ -284,6 +290,7 @@ class Builder {
     }
     store.alloc_depth = alloc_depths_[store.accesses[0].buffer];
     nest_.stores.push_back(std::move(store));
+    if (names_ != nullptr) names_->stores.push_back(inner_);
   }
 
   void AddAccess(NestStore& store, const ir::Buffer& buffer,
@@ -342,6 +349,8 @@ class Builder {
     }
   }
 
+  NestNames* const names_;
+  NestNames::Store inner_;  // names around the current statement
   LoopNest nest_;
   std::unordered_map<const ir::BufferNode*, int> ids_;
   std::vector<int64_t> alloc_depths_;
@@ -358,8 +367,8 @@ class Builder {
 
 }  // namespace
 
-LoopNest BuildLoopNest(const ir::PrimFunc& function) {
-  return Builder(function).Take();
+LoopNest BuildLoopNest(const ir::PrimFunc& function, NestNames* names) {
+  return Builder(function, names).Take();
 }
 
 ValueSummary SummarizeValue(const ir::Expr& value) {

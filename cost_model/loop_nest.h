@@ -10,6 +10,7 @@
 #define TILEFARM_COST_MODEL_LOOP_NEST_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compiler/ir/stmt.h"
@@ -89,10 +90,23 @@ struct LoopNest {
   std::vector<NestStore> stores;  // in program order
 };
 
+// What a person calls the parts of a nest: of each buffer, and of each store
+// its block (empty: none) and its loops.
+struct NestNames {
+  struct Store {
+    std::string block;
+    std::vector<std::string> loops;
+  };
+  std::vector<std::string> buffers;
+  std::vector<Store> stores;
+};
+
 // Takes one pass over any verified program; extents that are not constant count
 // as 1. Work that runs ahead of time (ir::kPrepack) is left out, and its
 // results count as parameters.
-LoopNest BuildLoopNest(const ir::PrimFunc& function);
+// `names`, where it is not null, is filled with those of the result.
+LoopNest BuildLoopNest(const ir::PrimFunc& function,
+                       NestNames* names = nullptr);
 
 // Operations of an expression's value, and its loads in a store's order.
 // Operations of load indices do not count, but loads in them do (gathers).

@@ -11,13 +11,13 @@
 #include "base/check.h"
 #include "compiler/target/strided_loads.h"
 #include "cost_model/feature_columns.h"
+#include "cost_model/store_view.h"
 
 namespace tilefarm::cost_model {
 namespace {
 
 using ir::ForKind;
 
-constexpr double kLineBytes = 64;
 constexpr double kMaxPressure = 8;
 
 double Log(double x) { return x > 0 ? std::log2(1 + x) : 0; }
@@ -43,8 +43,6 @@ class RecentLogs {
   };
   std::array<Entry, size_t{1} << kBits> entries_;
 };
-
-double CeilDiv(double a, double b) { return std::ceil(a / b); }
 
 // Appends values to a row; the groups must fill it exactly.
 class RowWriter {
@@ -76,168 +74,6 @@ class RowWriter {
   std::span<float> row_;
   RecentLogs& logs_;
   size_t at_ = 0;
-};
-
-// The elements that one access touches in the nest from depth d on.
-struct Footprint {
-  double elements;  // distinct ones
-  double bytes;
-  double lines;
-};
-
-// Shared data of a store for several groups. Index d of a per-depth vector is
-// the part of the nest inside of the first d loops.
-class StoreView {
- public:
-  StoreView(const LoopNest& nest, const NestStore& store)
-      : nest_(nest), store_(store), depth_(store.loops.size()) {
-    FindMoves();
-    iterations_.assign(depth_ + 1, 1);
-    for (size_t d = depth_; d-- > 0;) {
-      iterations_[d] =
-          iterations_[d + 1] * static_cast<double>(store.loops[d].extent);
-    }
-    footprints_.reserve(store.accesses.size() * (depth_ + 1));
-    for (size_t a = 0; a < store.accesses.size(); ++a) ComputeFootprints(a);
-    total_bytes_.assign(depth_ + 1, 0);
-    for (size_t a = 0; a < store.accesses.size(); ++a) {
-      for (size_t d = 0; d <= depth_; ++d) {
-        total_bytes_[d] += At(a, d).bytes;
-      }
-    }
-    OrderAccesses();
-    FindBand();
-  }
-
-  size_t depth() const { return depth_; }
-  const NestLoop& loop(size_t l) const { return store_.loops[l]; }
-  const NestStore& store() const { return store_; }
-  double iterations(size_t d) const { return iterations_[d]; }
-  double total_bytes(size_t d) const { return total_bytes_[d]; }
-  const Footprint& At(size_t access, size_t d) const {
-    return footprints_[access * (depth_ + 1) + depth_ - d];
-  }
-  const NestBuffer& BufferOf(size_t access) const {
-    return nest_.buffers[store_.accesses[access].buffer];
-  }
-  // The first loop of the innermost band, which becomes straight-line code.
-  size_t band() const { return band_; }
-  // Access numbers: the written one, then by bytes touched.
-  std::span<const size_t> order() const { return order_; }
-
-  // Whether the index of the access changes with the loop.
-  bool Moves(size_t access, size_t l) const {
-    return moves_[access * depth_ + l] != 0;
-  }
-  bool IsReduction(size_t l) const {
-    return loop(l).extent > 1 && !Moves(0, l);
-  }
-  // The distance in memory, in elements, between iterations of the loop.
-  double Stride(size_t access, size_t l) const {
-    const NestAccess& a = store_.accesses[access];
-    const std::vector<int64_t>& shape = BufferOf(access).shape;
-    double stride = 0, row = 1;
-    for (size_t dim = a.offset_spans.size(); dim-- > 0;) {
-      stride += row * a.strides[dim * depth_ + l];
-      if (dim < shape.size()) row *= static_cast<double>(shape[dim]);
-    }
-    return std::abs(stride);
-  }
-
- private:
-  void FindMoves() {
-    moves_.assign(store_.accesses.size() * depth_, 0);
-    for (size_t a = 0; a < store_.accesses.size(); ++a) {
-      const std::vector<double>& spans = store_.accesses[a].spans;
-      for (size_t at = 0, l = 0; at < spans.size(); ++at) {
-        moves_[a * depth_ + l] |= spans[at] > 0;
-        if (++l == depth_) l = 0;
-      }
-    }
-  }
-
-  void ComputeFootprints(size_t access) {
-    const NestAccess& a = store_.accesses[access];
-    const NestBuffer& buffer = BufferOf(access);
-    const size_t dims = a.offset_spans.size();
-    const double element = buffer.element_bytes;
-    // The range of each dimension's index, and the number of elements in it.
-    absl::InlinedVector<double, 8> ranges(a.offset_spans.begin(),
-                                          a.offset_spans.end());
-    absl::InlinedVector<double, 8> counts(dims);
-    const auto size = [&](size_t dim) {
-      return dim < buffer.shape.size() ? static_cast<double>(buffer.shape[dim])
-                                       : 1;
-    };
-    const auto count = [&](size_t dim) {
-      counts[dim] = std::min(std::floor(ranges[dim]) + 1, size(dim));
-    };
-    for (size_t dim = 0; dim < dims; ++dim) count(dim);
-    double elements = 1, run = 1;  // touched, and adjacent
-    for (size_t d = depth_ + 1; d-- > 0;) {
-      const bool moves = d < depth_ && Moves(access, d);
-      // A loop that repeats the part, all of which was touched, changes
-      // nothing.
-      if (d < depth_ && !moves && footprints_.back().elements == elements) {
-        footprints_.push_back(Footprint(footprints_.back()));
-        continue;
-      }
-      Footprint f;
-      if (moves || d == depth_) {
-        elements = run = 1;
-        bool adjacent = true;
-        for (size_t dim = dims; dim-- > 0;) {
-          const double span = moves ? a.spans[dim * depth_ + d] : 0;
-          if (span > 0) {
-            ranges[dim] += span;
-            count(dim);
-          }
-          elements *= counts[dim];
-          if (adjacent) run *= counts[dim];
-          adjacent = adjacent && counts[dim] == size(dim);
-        }
-      }
-      f.elements = std::min(elements, iterations_[d] * std::max(a.loads, 1) +
-                                          (a.loads > 0 && a.writes ? 1 : 0));
-      f.bytes = f.elements * element;
-      f.lines =
-          std::max(1.0, f.elements / run) * CeilDiv(run * element, kLineBytes);
-      f.lines = std::min(f.lines, f.elements);
-      footprints_.push_back(f);
-    }
-  }
-
-  void OrderAccesses() {
-    for (size_t a = 0; a < store_.accesses.size(); ++a) order_.push_back(a);
-    std::stable_sort(order_.begin() + 1, order_.end(), [&](size_t x, size_t y) {
-      return At(x, 0).bytes > At(y, 0).bytes;
-    });
-  }
-
-  void FindBand() {
-    band_ = depth_;
-    int64_t copies = 1;
-    for (; band_ > 0; --band_) {
-      const NestLoop& outer = loop(band_ - 1);
-      if (outer.extent == 1 || outer.kind == ForKind::kVectorized) continue;
-      copies *= outer.extent;
-      const bool unrolled =
-          outer.kind == ForKind::kUnrolled ||
-          (outer.kind == ForKind::kSerial && copies <= store_.unroll_max_step);
-      if (!unrolled) return;
-    }
-  }
-
-  const LoopNest& nest_;
-  const NestStore& store_;
-  const size_t depth_;
-  size_t band_ = 0;
-  // Stored inline except for very deep nests.
-  absl::InlinedVector<double, 40> iterations_;
-  absl::InlinedVector<double, 40> total_bytes_;
-  absl::InlinedVector<Footprint, 160> footprints_;  // innermost part first
-  absl::InlinedVector<uint8_t, 160> moves_;         // by access and loop
-  absl::InlinedVector<size_t, 8> order_;
 };
 
 void WriteOps(const StoreView& view, RowWriter& row) {

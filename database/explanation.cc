@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/json.h"
+#include "base/units.h"
 
 namespace tilefarm::database {
 namespace {
@@ -371,10 +372,10 @@ std::string ExplanationText(const Explanation& explanation) {
       absl::StrCat("workload ", explanation.workload.substr(0, 12), ": ",
                    explanation.records(), " records considered\n");
   if (explanation.found) {
-    absl::StrAppendFormat(&text, "  chosen: %.6g ms, %s%s%s\n",
-                          explanation.median_seconds * 1e3, explanation.reason,
-                          explanation.database.empty() ? "" : ", from ",
-                          explanation.database);
+    absl::StrAppendFormat(
+        &text, "  chosen: %s, %s%s%s\n",
+        FormatSeconds(explanation.median_seconds), explanation.reason,
+        explanation.database.empty() ? "" : ", from ", explanation.database);
   } else {
     absl::StrAppend(&text, "  none: ", explanation.reason, "\n");
   }
@@ -382,7 +383,7 @@ std::string ExplanationText(const Explanation& explanation) {
     absl::StrAppend(&text, "  ", group.records, " of ", group.target, " on ",
                     group.device, ": ", FateText(group.fate));
     if (group.best_seconds > 0) {
-      absl::StrAppendFormat(&text, "; best %.6g ms", group.best_seconds * 1e3);
+      absl::StrAppend(&text, "; best ", FormatSeconds(group.best_seconds));
     }
     absl::StrAppend(&text, " (", group.fingerprint, "; ",
                     ProtocolText(group.protocol), ")");

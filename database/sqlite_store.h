@@ -70,6 +70,7 @@ class SqliteStore final : public Store,
   absl::StatusOr<BestMatch> FindBest(const BestQuery& query) const override;
   absl::StatusOr<Explanation> ExplainBest(
       const BestQuery& query) const override;
+  absl::StatusOr<int64_t> BytesOfUser(const std::string& user) const override;
   absl::StatusOr<Stats> GetStats() const override;
 
   absl::StatusOr<std::string> AddJob(const JobRow& job) override;

@@ -249,6 +249,35 @@ absl::StatusOr<bool> SqliteStore::HasCandidate(
   return true;
 }
 
+absl::StatusOr<int64_t> SqliteStore::BytesOfUser(
+    const std::string& user) const {
+  int64_t bytes = 0;
+  TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
+    const char* const of_user =
+        packs() ? "SELECT count(*) FROM jobs j JOIN series s ON s.job_id = "
+                  "j.id JOIN stored_records r ON r.series_id = s.id WHERE "
+                  "j.user = ?"
+                : "SELECT count(*) FROM jobs j JOIN records r ON r.job_id = "
+                  "j.id WHERE j.user = ?";
+    TF_ASSIGN_OR_RETURN(Statement query, db.Prepare(of_user));
+    TF_RETURN_IF_ERROR(query.Bind(user).Step().status());
+    const int64_t own = query.Int(0);
+    TF_ASSIGN_OR_RETURN(
+        const int64_t all,
+        db.QueryInt(absl::StrCat("SELECT count(*) FROM ",
+                                 packs() ? "stored_records" : "records")));
+    TF_ASSIGN_OR_RETURN(const int64_t pages, db.QueryInt("PRAGMA page_count"));
+    TF_ASSIGN_OR_RETURN(const int64_t size, db.QueryInt("PRAGMA page_size"));
+    if (all > 0) {
+      bytes = static_cast<int64_t>(static_cast<double>(pages * size) *
+                                   static_cast<double>(own) /
+                                   static_cast<double>(all));
+    }
+    return absl::OkStatus();
+  }));
+  return bytes;
+}
+
 absl::StatusOr<Stats> SqliteStore::GetStats() const {
   Stats stats;
   TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {

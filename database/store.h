@@ -175,6 +175,10 @@ class Store {
   virtual absl::StatusOr<Explanation> ExplainBest(
       const BestQuery& query) const = 0;
   virtual absl::StatusOr<Stats> GetStats() const = 0;
+  // The part of the file that records of a user's jobs take, in bytes: their
+  // share of all records. Reads an index, so its cost grows with the file.
+  virtual absl::StatusOr<int64_t> BytesOfUser(
+      const std::string& user) const = 0;
 
   // --- Jobs ---
   // A second job with the same request_id returns the first one's id (an empty

@@ -6,6 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/command_line/command_facts.h"
+#include "base/command_line/completion.h"
+#include "base/command_line/man_page.h"
 #include "base/near_name.h"
 
 namespace tilefarm {
@@ -86,10 +90,48 @@ const CLI::App* Helped(const CLI::App& app, int argc, const char* const* argv) {
   return at;
 }
 
+constexpr const char* kPrograms[] = {"rpc-worker", "tune", "tune-opt",
+                                     "tune-server", "tunec"};
+
+std::string ManOf(CLI::App& app) {
+  std::vector<std::string> also;
+  for (const char* program : kPrograms) {
+    if (app.get_name() != program) also.push_back(program);
+  }
+  // "tune 0.1.0", and what its version depends on.
+  const std::vector<std::string> version =
+      absl::StrSplit(app.version(), absl::ByAnyChar(" ,\n"));
+  return ManPage(FactsOf(app), version.size() > 1 ? version[1] : "", also);
+}
+
 }  // namespace
+
+std::optional<std::string> Completion(const CLI::App& app,
+                                      std::string_view shell) {
+  if (shell == "bash") return BashCompletion(FactsOf(app));
+  if (shell == "zsh") return ZshCompletion(FactsOf(app));
+  if (shell == "fish") return FishCompletion(FactsOf(app));
+  return std::nullopt;
+}
 
 std::optional<int> ParseCommandLine(CLI::App& app, int argc,
                                     const char* const* argv) {
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (first == "--print-completion" && argc == 3) {
+    const auto script = Completion(app, argv[2]);
+    if (!script) {
+      PrintError(app, absl::StrCat("--print-completion: there is bash, zsh and "
+                                   "fish, not '",
+                                   argv[2], "'"));
+      return kUsageError;
+    }
+    std::fputs(script->c_str(), stdout);
+    return 0;
+  }
+  if (first == "--print-man" && argc == 2) {
+    std::fputs(ManOf(app).c_str(), stdout);
+    return 0;
+  }
   const bool has_subcommands = !SubcommandNames(app).empty();
   if (has_subcommands && argc > 1 && std::string_view(argv[1]) == "help") {
     const CLI::App* helped = Helped(app, argc, argv);

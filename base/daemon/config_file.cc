@@ -30,8 +30,9 @@ std::string KeyOf(const CLI::Option& option) {
   static const auto* const kNotInFiles =
       new std::set<std::string>{"check-config", "config", "help", "version"};
   if (kNotInFiles->contains(name)) return "";
-  // English has no plural of health.
-  const bool plural = IsRepeatable(option) && name != "health";
+  // English has no plural of these.
+  const bool plural =
+      IsRepeatable(option) && name != "health" && name != "retention";
   return absl::StrCat(absl::StrReplaceAll(name, {{"-", "_"}}),
                       plural ? "s" : "");
 }

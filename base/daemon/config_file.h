@@ -1,8 +1,8 @@
 // A daemon's options from a TOML file. The keys are the options: --tls-cert is
 // `tls_cert`, a flag takes true or false, and an option that may be given any
 // number of times as KEY=VALUE (--timeout) is a table of its plural
-// ([timeouts]; --health is [health]). Every option has a key, and a key without
-// an option is an error.
+// ([timeouts]; --health and --retention are [health] and [retention]). Every
+// option has a key, and a key without an option is an error.
 //
 //   CLI::App app; app.add_option("--db", db)->envname("TUNE_SERVER_DB"); ...
 //   app.parse(argc, argv);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 #include "compiler/ir/structural.h"
 #include "nlohmann/json.hpp"
 
@@ -89,14 +90,14 @@ std::string PrintProfile(std::span<const KernelTime> kernels, size_t runs) {
     width = std::max(width, kernel.kernel.size());
   }
   std::string text = absl::StrFormat(
-      "%d runs of %.4g ms in kernels\n%-*s %8s %11s %11s %7s %9s  %s\n", runs,
-      runs > 0 ? total / static_cast<double>(runs) * 1e3 : 0, width, "kernel",
-      "calls", "total ms", "mean us", "share", "GFLOPS", "workload");
+      "%d runs of %s in kernels\n%-*s %8s %11s %11s %7s %9s  %s\n", runs,
+      FormatSeconds(runs > 0 ? total / static_cast<double>(runs) : 0), width,
+      "kernel", "calls", "total", "mean", "share", "GFLOPS", "workload");
   for (const KernelTime& kernel : kernels) {
     absl::StrAppendFormat(
-        &text, "%-*s %8d %11.3f %11.3f %6.1f%% %9s  %s\n", width, kernel.kernel,
-        kernel.calls, kernel.total_seconds * 1e3,
-        kernel.total_seconds / static_cast<double>(kernel.calls) * 1e6,
+        &text, "%-*s %8d %11s %11s %6.1f%% %9s  %s\n", width, kernel.kernel,
+        kernel.calls, FormatSeconds(kernel.total_seconds),
+        FormatSeconds(kernel.total_seconds / static_cast<double>(kernel.calls)),
         kernel.share * 100,
         kernel.gflops > 0 ? absl::StrFormat("%.2f", kernel.gflops) : "-",
         kernel.workload.empty() ? "-" : kernel.workload.substr(0, 12));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/files.h"
 #include "compiler/driver/kept_floats.h"
@@ -119,7 +120,7 @@ absl::StatusOr<bool> ReportChoices(const TunecFlags& flags,
                 << choice.reason << "\n";
     } else if (choice.schedule == "record") {
       std::cerr << "tunec: " << choice.function << ": record of "
-                << choice.median_seconds * 1e3 << " ms (" << choice.reason
+                << FormatSeconds(choice.median_seconds) << " (" << choice.reason
                 << ")" << (choice.database.empty() ? "" : " from ")
                 << choice.database << "\n";
     }

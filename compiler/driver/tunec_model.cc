@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "base/json.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/compile_model.h"
 #include "compiler/driver/files.h"
@@ -251,11 +252,12 @@ absl::StatusOr<int> Time(const TunecFlags& flags,
     return 0;
   }
   std::cout << absl::StrFormat(
-      "latency            %.3f ms\n"
-      "default schedules  %.3f ms\n"
-      "without fusion     %.3f ms\n",
-      times->tuned_seconds * 1e3, times->untuned_seconds * 1e3,
-      times->unfused_seconds * 1e3);
+      "latency            %s\n"
+      "default schedules  %s\n"
+      "without fusion     %s\n",
+      FormatSeconds(times->tuned_seconds),
+      FormatSeconds(times->untuned_seconds),
+      FormatSeconds(times->unfused_seconds));
   return 0;
 }
 

@@ -208,10 +208,43 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
 
 }  // namespace
 
+std::vector<Stage> Stages() {
+  return {
+      {"legalize", "loops are of kinds and in places that code can have",
+       "all"},
+      {"bounds", "accesses that are not provably in bounds have conditions",
+       "all"},
+      {"allocate",
+       "intermediate buffers are as small as their uses, where they "
+       "are used",
+       "all"},
+      {"init", "reductions have their initial stores before them", "all"},
+      {"plain", "blocks are gone: loops, conditions and stores", "all"},
+      {"iterations",
+       "iterations of parallel loops and lanes of vectors are "
+       "independent",
+       "all"},
+      {"partition", "loops are cut so that their main part has no conditions",
+       "processors"},
+      {"threads", "loops of threads are the threads of kernels", "GPUs"},
+      {"pipeline", "copies to shared memory run ahead of their use", "GPUs"},
+      {"barriers", "threads wait where they read what others wrote", "GPUs"},
+      {"flat", "buffers have one index, and 16-bit floats compute in float32",
+       "all"},
+      {"matrices", "products on tensor cores are those instructions", "GPUs"},
+      {"vectorize", "vectorized loops are vectors", "all"},
+      {"unroll", "unrolled loops are copies of their bodies", "all"},
+      {"promote", "sums and tiles stay in registers across loops", "all"},
+      {"lowered",
+       "prefetches are placed and names are unique: what code "
+       "generation takes",
+       "all"}};
+}
+
 std::vector<std::string> StageNames() {
-  return {"legalize",  "bounds",  "allocate", "init",     "plain", "iterations",
-          "partition", "threads", "pipeline", "barriers", "flat",  "matrices",
-          "vectorize", "unroll",  "promote",  "lowered"};
+  std::vector<std::string> names;
+  for (const Stage& stage : Stages()) names.emplace_back(stage.name);
+  return names;
 }
 
 absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,

@@ -33,7 +33,14 @@
 
 namespace tilefarm::lower {
 
-// Names of the stages of all targets, in order; the last is "lowered".
+// A point of the pipeline where the program can be looked at.
+struct Stage {
+  std::string_view name;
+  std::string_view what;     // has happened to the program by then
+  std::string_view targets;  // "all", "processors" or "GPUs"
+};
+// Those of all targets, in order; the last is "lowered".
+std::vector<Stage> Stages();
 std::vector<std::string> StageNames();
 
 // Runs the pipeline up to and including `last_stage` (default: all).

@@ -26,14 +26,13 @@ Roofline RooflineOf(const ir::PrimFunc& program, const target::Target& target,
   if (clock_hertz <= 0 || target.is_gpu()) return roofline;
   roofline.clock_hertz = clock_hertz;
   roofline.cores = std::max(target.cores, 1);
+  const cost_model::CoreModel core;
   const double cycles = clock_hertz * roofline.cores;
   roofline.peak_flops_per_second = cycles * kFlopsOfMultiplyAdd *
-                                   cost_model::kVectorOpsPerCycle *
-                                   target.vector_bits / bits;
-  roofline.bandwidths = {
-      {"L2", cycles * cost_model::kBytesFromL2PerCycle},
-      {"L3", cycles * cost_model::kBytesFromL3PerCycle},
-      {"memory", cycles * cost_model::kBytesFromMemoryPerCycle}};
+                                   core.vector_ops * target.vector_bits / bits;
+  roofline.bandwidths = {{"L2", cycles * core.bytes_from_l2},
+                         {"L3", cycles * core.bytes_from_l3},
+                         {"memory", cycles * core.bytes_from_memory}};
   return roofline;
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "server/cli/listing.h"
+#include "server/cli/record_list.h"
 #include "transport/endpoint.h"
 
 namespace tilefarm::cli {
@@ -54,6 +56,17 @@ struct BestOptions {
   bool no_winograd = false;
 };
 
+struct ExplainOptions {
+  std::string program;
+  std::string target = "host";
+  std::vector<std::string> dbs;  // files instead of the server
+  std::string trace;             // file; instead of a record
+  bool as_is = false;            // the program as scheduled in its text
+  bool by_default = false;       // the schedule without a record
+  bool no_run = false;
+  bool measure_peaks = false;  // again
+};
+
 struct MeasureOptions {
   std::string program;
   std::string target = "host";
@@ -67,6 +80,10 @@ struct DeviceOptions {
   std::string time;  // duration of a reservation
   std::string user;  // whom it is for; empty: the caller
   int64_t limit = 100;
+  // Of the list: what is given must all hold.
+  std::vector<std::string> states;
+  std::string named, target, label;  // parts of them; KEY or KEY=VALUE
+  Paging paging;
 };
 
 struct PictureOptions {
@@ -100,6 +117,8 @@ struct DbOptions {
   bool really_delete = false;        // prune; otherwise it only counts
   bool compact = false;              // prune
   int64_t best = 1;                  // revalidate: records of each task
+  RecordFilter filter;               // list and export
+  Paging paging;                     // list; of export the limit alone
 };
 
 // Submits and watches a job. A model that is tuned for this machine alone is
@@ -112,15 +131,15 @@ struct JobsOptions {
   std::vector<std::string> states;
   std::string user, program, target;
   bool mine = false;
-  int64_t limit = 0;  // the latest so many; 0: all
+  Paging paging{.from_end = true};
 };
 int Jobs(const Common& common, const JobsOptions& options);
 int Cancel(const Common& common, const std::string& job);
+int Devices(const Common& common, const DeviceOptions& options);
 // Writes a file that a browser shows by itself.
 int Report(const Common& common, const PictureOptions& options);
 // Draws the candidates of a function on the terminal.
 int DrawJob(const Common& common, const PictureOptions& options);
-int Devices(const Common& common);
 int DrainDevice(const Common& common, const DeviceOptions& options);
 int ResumeDevice(const Common& common, const DeviceOptions& options);
 int QuarantineDevice(const Common& common, const DeviceOptions& options);
@@ -129,11 +148,13 @@ int ReserveDevice(const Common& common, const DeviceOptions& options);
 int ReleaseDevice(const Common& common, const DeviceOptions& options);
 int DeviceLog(const Common& common, const DeviceOptions& options);
 int Best(const Common& common, const BestOptions& options);
+int Explain(const Common& common, const ExplainOptions& options);
 int Measure(const Common& common, const MeasureOptions& options);
 int TokensCreate(const Common& common, const TokenOptions& options);
 int TokensList(const Common& common, const TokenOptions& options);
 int TokensRevoke(const Common& common, const TokenOptions& options);
 int TokensLog(const Common& common, const TokenOptions& options);
+int DbList(const Common& common, const DbOptions& options);
 int DbStats(const Common& common, const DbOptions& options);
 int DbExport(const Common& common, const DbOptions& options);
 int DbImport(const Common& common, const DbOptions& options);

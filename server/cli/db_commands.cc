@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -45,26 +47,60 @@ absl::StatusOr<database::Stats> GetStats(const Common& common,
   return stats;
 }
 
+// The records that the options ask for, of the file or of the server; ends when
+// `visit` returns false.
+absl::Status ForEachRecord(
+    const Common& common, const DbOptions& options,
+    const std::function<bool(const database::Record&)>& visit) {
+  const auto wanted = [&](const database::Record& record) {
+    return !options.filter.Takes(record) || visit(record);
+  };
+  if (!options.db.empty()) {
+    TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
+                        Store::Open(options.db, Store::Mode::kReadOnly));
+    return store->ForEachRecord(wanted);
+  }
+  absl::Status parsed;
+  bool ended = false;
+  const absl::Status exported =
+      Client(common.server).Export([&](const std::string& json) {
+        const auto record = database::RecordFromJson(json);
+        if (!record.ok()) {
+          parsed = record.status();
+          return false;
+        }
+        ended = !wanted(*record);
+        return !ended;
+      });
+  TF_RETURN_IF_ERROR(parsed);
+  return ended ? absl::OkStatus() : exported;
+}
+
 absl::Status Export(const Common& common, const DbOptions& options,
                     std::ostream& out) {
   std::optional<ExportSigner> signer;
   if (!options.sign.empty()) {
     TF_ASSIGN_OR_RETURN(signer, ExportSigner::Open(options.sign));
   }
-  const auto take = [&](const std::string& json) {
+  int64_t left = options.paging.limit > 0 ? options.paging.limit
+                                          : std::numeric_limits<int64_t>::max();
+  const auto write = [&](const std::string& json) {
     if (signer) signer->Add(json);
     out << json << "\n";
     return out.good();
   };
-  if (options.db.empty()) {
-    TF_RETURN_IF_ERROR(Client(common.server).Export(take));
+  if (options.db.empty() && options.filter.empty() &&
+      options.paging.limit == 0) {
+    // As the server has them.
+    TF_RETURN_IF_ERROR(Client(common.server).Export(write));
   } else {
-    TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
-                        Store::Open(options.db, Store::Mode::kReadOnly));
     TF_RETURN_IF_ERROR(
-        store->ForEachRecord([&](const database::Record& record) {
-          return take(database::RecordToJson(record));
+        ForEachRecord(common, options, [&](const database::Record& record) {
+          return write(database::RecordToJson(record)) && --left > 0;
         }));
+    if (!out.good()) {
+      return absl::UnavailableError("the output could not be written");
+    }
   }
   if (signer) {
     TF_ASSIGN_OR_RETURN(const std::string line, signer->Finish());
@@ -162,6 +198,21 @@ int DbStats(const Common& common, const DbOptions& options) {
     std::printf("  %-17s %lld\n", status.c_str(),
                 static_cast<long long>(count));
   }
+  return kSuccess;
+}
+
+int DbList(const Common& common, const DbOptions& options) {
+  RecordGroups groups;
+  const absl::Status read =
+      ForEachRecord(common, options, [&](const database::Record& record) {
+        groups.Add(record);
+        return true;
+      });
+  if (!read.ok()) return Fail(read);
+  const std::vector<RecordGroup> page = groups.Take(options.paging);
+  std::printf("%s", common.json
+                        ? absl::StrCat(GroupsJson(page).dump(), "\n").c_str()
+                        : GroupsTable(page).c_str());
   return kSuccess;
 }
 

@@ -1,4 +1,5 @@
 // devices and measure.
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -67,6 +68,37 @@ int Change(const Common& common, v1::ChangeDeviceRequest::Action action,
   return kSuccess;
 }
 
+bool IsWanted(const DeviceOptions& options, const v1::Device& device) {
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  if (!options.states.empty() &&
+      std::find(options.states.begin(), options.states.end(), device.state()) ==
+          options.states.end()) {
+    return false;
+  }
+  if (!has(device.name(), options.named) ||
+      !has(device.target(), options.target)) {
+    return false;
+  }
+  if (options.label.empty()) return true;
+  const size_t equals = options.label.find('=');
+  const auto label = device.labels().find(options.label.substr(0, equals));
+  return label != device.labels().end() &&
+         (equals == std::string::npos ||
+          label->second == options.label.substr(equals + 1));
+}
+
+bool IsBefore(const std::string& column, const v1::Device& a,
+              const v1::Device& b) {
+  if (column == "state") return a.state() < b.state();
+  if (column == "model") return a.model() < b.model();
+  if (column == "target") return a.target() < b.target();
+  if (column == "seen") return a.last_seen() < b.last_seen();
+  if (column == "rate") return a.trials_per_second() < b.trials_per_second();
+  return a.name() < b.name();
+}
+
 }  // namespace
 
 int DrainDevice(const Common& common, const DeviceOptions& options) {
@@ -105,10 +137,19 @@ int DeviceLog(const Common& common, const DeviceOptions& options) {
   return kSuccess;
 }
 
-int Devices(const Common& common) {
+int Devices(const Common& common, const DeviceOptions& options) {
   Client client(common.server);
-  const auto devices = client.ListDevices();
+  auto devices = client.ListDevices();
   if (!devices.ok()) return Fail(devices.status());
+  auto& list = *devices->mutable_devices();
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [&](const v1::Device& device) {
+                              return !IsWanted(options, device);
+                            }),
+             list.end());
+  KeepPage(options.paging, list, [&](const v1::Device& a, const v1::Device& b) {
+    return IsBefore(options.paging.sort, a, b);
+  });
   if (common.json) {
     std::printf("%s\n", DevicesJson(*devices).dump().c_str());
   } else {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/units.h"
 #include "server/cli/task_table.h"
 
 namespace tilefarm::cli {
@@ -226,12 +227,7 @@ Json StatsJson(int64_t records, int64_t workloads,
           {"by_status", Counts(by_status)}};
 }
 
-std::string Seconds(double seconds) {
-  if (seconds <= 0) return "-";
-  if (seconds >= 1) return absl::StrFormat("%.3f s", seconds);
-  if (seconds >= 1e-3) return absl::StrFormat("%.3f ms", seconds * 1e3);
-  return absl::StrFormat("%.3f us", seconds * 1e6);
-}
+std::string Seconds(double seconds) { return FormatSeconds(seconds); }
 
 std::string Table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;

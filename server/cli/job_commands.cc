@@ -291,6 +291,22 @@ int RunLocally(const Common& common, const JobOptions& options,
   return code;
 }
 
+// By one column of the list.
+bool IsBefore(const std::string& column, const v1::Job& a, const v1::Job& b) {
+  if (column == "state") return a.state() < b.state();
+  if (column == "user") return a.user() < b.user();
+  if (column == "program") return a.program() < b.program();
+  if (column == "trials") return a.trials_done() < b.trials_done();
+  if (column == "best") {
+    // Unknown times come last.
+    if (a.best_seconds() <= 0 || b.best_seconds() <= 0) {
+      return a.best_seconds() > b.best_seconds();
+    }
+    return a.best_seconds() < b.best_seconds();
+  }
+  return a.created() < b.created();
+}
+
 }  // namespace
 
 std::string UserName() {
@@ -355,9 +371,17 @@ int Jobs(const Common& common, const JobsOptions& options) {
   request.set_user(options.mine ? UserName() : options.user);
   request.set_program(options.program);
   request.set_target(options.target);
-  request.set_limit(options.limit);
-  const auto jobs = client.ListJobs(request);
+  // The server sends no more than is shown, unless they are sorted here.
+  const Paging& paging = options.paging;
+  if (paging.sort.empty() && !paging.reverse && paging.limit > 0) {
+    request.set_limit(paging.limit + paging.offset);
+  }
+  auto jobs = client.ListJobs(request);
   if (!jobs.ok()) return Fail(jobs.status());
+  KeepPage(paging, *jobs->mutable_jobs(),
+           [&](const v1::Job& a, const v1::Job& b) {
+             return IsBefore(paging.sort, a, b);
+           });
   std::printf("%s", common.json
                         ? absl::StrCat(JobsJson(*jobs).dump(), "\n").c_str()
                         : JobsTable(*jobs).c_str());

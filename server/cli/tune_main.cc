@@ -102,6 +102,41 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
       ->allow_extra_args(false);
 }
 
+// The part of a list.
+void AddPaging(CLI::App& command, Paging& paging,
+               const std::vector<std::string>& columns) {
+  const auto any = CLI::Range(int64_t{0}, int64_t{1'000'000'000});
+  command.add_option("--sort", paging.sort, "By this column")
+      ->check(CLI::IsMember(columns));
+  command.add_flag("--reverse", paging.reverse, "In the opposite order");
+  command
+      .add_option("--limit", paging.limit,
+                  paging.from_end ? "The latest so many" : "So many entries")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
+  command
+      .add_option("--offset", paging.offset,
+                  paging.from_end ? "Without the latest so many"
+                                  : "After so many entries")
+      ->check(any);
+}
+
+void AddRecordFilter(CLI::App& command, RecordFilter& filter) {
+  command.add_option("--workload", filter.workload,
+                     "Of workloads whose hash starts with this");
+  command.add_option("--target", filter.target,
+                     "With this in the target's key");
+  command.add_option("--device", filter.device,
+                     "With this in the device's name");
+  command.add_option("--status", filter.status, "With this status")
+      ->check(CLI::IsMember({"ok", "invalid_schedule", "compile_error",
+                             "compile_timeout", "run_error", "run_timeout",
+                             "wrong_result", "device_lost"}));
+  command
+      .add_option("--since", filter.since,
+                  "Recorded on this date (2026-01-31) or later")
+      ->check(CheckSince);
+}
+
 // `tune devices` and its subcommands.
 class DeviceCommands {
  public:
@@ -136,14 +171,30 @@ class DeviceCommands {
     log_->add_option("--limit", options.limit, "The latest so many")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    devices.add_subcommand("list", "List all devices");
+    auto* list = devices.add_subcommand("list", "List all devices");
+    for (CLI::App* command : {&devices, list}) {
+      command
+          ->add_option("--state", options.states,
+                       "In this state, such as idle or busy; several times")
+          ->check(CLI::IsMember({"idle", "busy", "checking", "draining",
+                                 "drained", "paused", "quarantined", "offline",
+                                 "incompatible"}))
+          ->allow_extra_args(false);
+      command->add_option("--named", options.named, "With this in their names");
+      command->add_option("--target", options.target,
+                          "With this in their targets");
+      command->add_option("--label", options.label,
+                          "With this label: KEY or KEY=VALUE");
+      AddPaging(*command, options.paging,
+                {"name", "state", "model", "target", "seen", "rate"});
+    }
   }
 
   int Run(const Common& common, const DeviceOptions& options) const {
     for (const auto& [command, run] : commands_) {
       if (*command) return run(common, options);
     }
-    return *log_ ? DeviceLog(common, options) : Devices(common);
+    return *log_ ? DeviceLog(common, options) : Devices(common, options);
   }
 
  private:
@@ -174,6 +225,7 @@ int Main(int argc, char** argv) {
   PictureOptions pictures;
   if (const char* db = std::getenv("TUNE_SERVER_DB"); db && *db) job.db = db;
   BestOptions best;
+  ExplainOptions why;
   MeasureOptions measure;
   DeviceOptions device;
   DbOptions db;
@@ -222,8 +274,8 @@ int Main(int argc, char** argv) {
                    "Whose program's name has this in it");
   jobs->add_option("--target", listed.target,
                    "With this in the name of a target");
-  jobs->add_option("--limit", listed.limit, "The latest so many")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
+  AddPaging(*jobs, listed.paging,
+            {"created", "state", "user", "program", "trials", "best"});
   auto* cancel = app.add_subcommand("cancel", "End a job");
   cancel->add_option("job", job_id, "Its id, or the start of it")->required();
   auto* report = app.add_subcommand(
@@ -275,6 +327,35 @@ int Main(int argc, char** argv) {
   find->add_flag("--no-winograd", best.no_winograd,
                  "No records that use Winograd's algorithm");
 
+  auto* explain = app.add_subcommand(
+      "explain", "Say where the time of the best schedule goes");
+  AddProgramAndTarget(*explain, why.program, why.target);
+  auto* dbs = explain
+                  ->add_option("--db", why.dbs,
+                               "Take the record from this database, not from "
+                               "the server, and compare it with the next one")
+                  ->allow_extra_args(false);
+  auto* by_trace =
+      explain
+          ->add_option("--trace", why.trace,
+                       "Explain the schedule of the trace in this file")
+          ->excludes(dbs);
+  auto* as_is = explain
+                    ->add_flag("--as-is", why.as_is,
+                               "Explain the program as scheduled in its text")
+                    ->excludes(dbs)
+                    ->excludes(by_trace);
+  explain
+      ->add_flag("--default", why.by_default,
+                 "Explain the schedule without a record")
+      ->excludes(dbs)
+      ->excludes(by_trace)
+      ->excludes(as_is);
+  explain->add_flag("--no-run", why.no_run,
+                    "Do not run the function on this machine");
+  explain->add_flag("--measure-peaks", why.measure_peaks,
+                    "Measure again what this machine reaches");
+
   auto* time = app.add_subcommand("measure", "Measure one schedule now");
   AddProgramAndTarget(*time, measure.program, measure.target);
   time->add_option("--trace", measure.trace,
@@ -285,7 +366,15 @@ int Main(int argc, char** argv) {
   database->require_subcommand(1);
   database->add_option("--db", db.db, "This file, not the server's database");
   auto* stats = database->add_subcommand("stats", "Count what is in it");
+  auto* tasks = database->add_subcommand(
+      "list", "List what was tuned: workloads, targets, their best times");
+  AddRecordFilter(*tasks, db.filter);
+  AddPaging(*tasks, db.paging,
+            {std::begin(kGroupColumns), std::end(kGroupColumns)});
   auto* exports = database->add_subcommand("export", "Write JSON Lines");
+  AddRecordFilter(*exports, db.filter);
+  exports->add_option("--limit", db.paging.limit, "So many records")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
   exports->add_option("-o,--output", db.file, "File; otherwise stdout");
   exports->add_option("--sign", db.sign,
                       "Sign it with the Ed25519 private key in this PEM file");
@@ -374,7 +463,18 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
 
+  auto* completion = app.add_subcommand(
+      "completion", "Print a script that lets your shell complete commands");
+  std::string shell;
+  completion->add_option("shell", shell, "Which one")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+
   if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
+  if (*completion) {
+    std::printf("%s", Completion(app, shell)->c_str());
+    return kSuccess;
+  }
   signal(SIGPIPE, SIG_IGN);
   if (job.local && NamesServer(common.server.address)) {
     std::fprintf(stderr, "tune run: --local and --server exclude each other\n");
@@ -395,7 +495,9 @@ int Main(int argc, char** argv) {
   if (*plot) return DrawJob(common, pictures);
   if (*devices) return device_commands.Run(common, device);
   if (*find) return Best(common, best);
+  if (*explain) return Explain(common, why);
   if (*time) return Measure(common, measure);
+  if (*tasks) return DbList(common, db);
   if (*stats) return DbStats(common, db);
   if (*exports) return DbExport(common, db);
   if (*imports) return DbImport(common, db);

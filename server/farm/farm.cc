@@ -342,13 +342,21 @@ void Farm::MakeReady(const std::string& candidate_id) {
   scheduler_.Push(leases_.Find(candidate_id)->work, /*front=*/true);
 }
 
+std::map<std::string, absl::Duration> Farm::TakeDeviceTime() {
+  MutexLock lock(mutex_);
+  return std::exchange(device_time_, {});
+}
+
 void Farm::Settle(const LeaseTable::ActiveLease& ended) {
   // A device does one thing at a time: the time until its last report belongs
   // to what it reported then.
   const absl::Duration from =
       std::max(ended.granted_at, registry_.Find(ended.device)->last_report);
-  scheduler_.Settle(leases_.Find(ended.candidate_id)->work.queue, ended.charged,
-                    std::max(clock_.Monotonic() - from, absl::ZeroDuration()));
+  const absl::Duration used =
+      std::max(clock_.Monotonic() - from, absl::ZeroDuration());
+  const std::string user = scheduler_.Settle(
+      leases_.Find(ended.candidate_id)->work.queue, ended.charged, used);
+  if (!user.empty()) device_time_[user] += used;
   Refresh(ended.device);
 }
 

@@ -167,6 +167,8 @@ class Farm {
   std::string WhyNoDevice(const target::Target& target,
                           const QueueTerms& terms = {}) const;
   std::vector<DeviceStatus> Devices() const;
+  // Device time of each user since the last call.
+  std::map<std::string, absl::Duration> TakeDeviceTime();
   FarmFigures Figures() const;
 
   // --- What operators decide (farm_devices.cc); NotFound: no such device ---
@@ -253,6 +255,7 @@ class Farm {
   ResultSink* sink_ ABSL_GUARDED_BY(mutex_) = nullptr;
   DeviceRegistry registry_ ABSL_GUARDED_BY(mutex_);
   LeaseTable leases_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, absl::Duration> device_time_ ABSL_GUARDED_BY(mutex_);
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   // By task id.
   std::map<std::string, ConfirmedBest> best_ ABSL_GUARDED_BY(mutex_);

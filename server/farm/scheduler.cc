@@ -115,11 +115,13 @@ std::optional<Scheduler::Grant> Scheduler::Next(Rounds& rounds) {
   return std::nullopt;
 }
 
-void Scheduler::Settle(const std::string& queue, absl::Duration charged,
-                       absl::Duration used) {
+std::string Scheduler::Settle(const std::string& queue, absl::Duration charged,
+                              absl::Duration used) {
   const auto found = queues_.find(queue);
-  if (found == queues_.end()) return;
-  shares_.Settle(found->second.terms.user, queue, charged, used);
+  if (found == queues_.end()) return "";
+  const std::string& user = found->second.terms.user;
+  shares_.Settle(user, queue, charged, used);
+  return user;
 }
 
 }  // namespace tilefarm::farm

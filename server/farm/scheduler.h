@@ -89,10 +89,10 @@ class Scheduler {
   // The next grant; nullopt: there is none. The caller updates the device's
   // availability before it calls again, each time with the same `rounds`.
   std::optional<Grant> Next(Rounds& rounds);
-  // A lease of the queue ended after it took `used` of a device's time. Nothing
-  // happens where the queue was removed.
-  void Settle(const std::string& queue, absl::Duration charged,
-              absl::Duration used);
+  // A lease of the queue ended after it took `used` of a device's time. Returns
+  // the user who is charged; empty: the queue was removed, and nothing happens.
+  std::string Settle(const std::string& queue, absl::Duration charged,
+                     absl::Duration used);
 
  private:
   struct Queue {

@@ -48,6 +48,18 @@ void JobRun::Cancel() {
   changed_.NotifyAll();
 }
 
+void JobRun::EndEarly(const std::string& why) {
+  MutexLock lock(mutex_);
+  if (ends_early_.empty()) ends_early_ = why;
+  changed_.NotifyAll();
+}
+
+bool JobRun::HasEnough() {
+  if (env_.clock.Monotonic() >= deadline_) return true;
+  MutexLock lock(mutex_);
+  return !ends_early_.empty();
+}
+
 void JobRun::Stop() {
   {
     MutexLock lock(mutex_);
@@ -188,7 +200,7 @@ void JobRun::Main() {
 bool JobRun::Step(Lane& lane, bool cancelled) {
   switch (lane.phase) {
     case Lane::Phase::kWaiting:
-      if (cancelled || env_.clock.Monotonic() >= deadline_) Finish(lane);
+      if (cancelled || HasEnough()) Finish(lane);
       return false;
     case Lane::Phase::kOpen:
       return StepOpen(lane, cancelled);
@@ -203,9 +215,9 @@ bool JobRun::Step(Lane& lane, bool cancelled) {
 bool JobRun::StepOpen(Lane& lane, bool cancelled) {
   // A job with a budget of trials waits for its last trial; other jobs do not.
   const bool all_done = lane.pending() == 0 && TrialsLeft(lane) == 0;
-  const bool enough = env_.clock.Monotonic() >= deadline_ ||
-                      (spec_.patience > 0 &&
-                       lane.scheduler->TrialsWithoutGain() >= spec_.patience);
+  const bool enough =
+      HasEnough() || (spec_.patience > 0 &&
+                      lane.scheduler->TrialsWithoutGain() >= spec_.patience);
   if (!cancelled && !all_done && !enough) return Propose(lane);
   lane.phase = Lane::Phase::kClosing;
   lane.waits.clear();
@@ -298,9 +310,16 @@ void JobRun::EndByItself() {
   const bool searched =
       std::any_of(tasks_.begin(), tasks_.end(),
                   [](const auto& task) { return task->search != nullptr; });
+  std::string early;
+  {
+    MutexLock lock(mutex_);
+    if (!ends_early_.empty()) {
+      early = absl::StrCat("ended early: ", ends_early_);
+    }
+  }
   for (const auto& task : tasks_) {
     if (task->best_seconds > 0 && (searched || task->failure.empty())) continue;
-    std::string error = task->failure;
+    std::string error = task->failure.empty() ? early : task->failure;
     if (error.empty()) {
       error = "no candidate was measured and verified";
       if (task->failed > 0) {
@@ -312,7 +331,7 @@ void JobRun::EndByItself() {
     End(JobState::kFailed, error);
     return;
   }
-  End(JobState::kDone, "");
+  End(JobState::kDone, early);
 }
 
 void JobRun::End(JobState state, const std::string& error) {

@@ -78,6 +78,8 @@ class JobRun {
   absl::Status Load();
   void Start();
   void Cancel();
+  // Ends the job as its time limit does; `why` becomes a part of its result.
+  void EndEarly(const std::string& why);
   // Ends the thread and leaves the job running in the store.
   void Stop();
 
@@ -184,6 +186,8 @@ class JobRun {
   absl::Status FlushLog();
   void SetMessage(std::string message);
   void UpdateRate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the job's time or its user's quota has run out.
+  bool HasEnough();
 
   const RunEnvironment env_;
   const std::string job_id_;
@@ -206,6 +210,7 @@ class JobRun {
   CondVar changed_;
   std::vector<Outcome> inbox_ ABSL_GUARDED_BY(mutex_);
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string ends_early_ ABSL_GUARDED_BY(mutex_);     // why; empty: not
   bool acknowledged_ ABSL_GUARDED_BY(mutex_) = false;  // since the last step
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   JobSnapshot snapshot_ ABSL_GUARDED_BY(mutex_);

@@ -55,6 +55,7 @@ Jobs::~Jobs() {
     woken_.NotifyAll();
   }
   if (conductor_.joinable()) conductor_.join();
+  NoteDeviceTime(/*store_now=*/true);
   // Commits results that have arrived while the runs can still be told.
   farm_.SetSink(nullptr);
   writer_.reset();
@@ -83,6 +84,7 @@ absl::Status Jobs::Recover() {
   TF_ASSIGN_OR_RETURN(const std::vector<database::JobRow> rows,
                       store_.ListJobs());
   MutexLock lock(mutex_);
+  TF_RETURN_IF_ERROR(LoadDeviceTime());
   for (const database::JobRow& row : rows) {
     auto entry = std::make_unique<Entry>();
     entry->id = row.id;
@@ -145,6 +147,7 @@ void Jobs::Main() {
       last_tick = now;
     }
     devices_.Flush();
+    NoteDeviceTime(/*store_now=*/false);
     Schedule();
     Publish();
   }
@@ -324,7 +327,8 @@ Jobs::Entry* Jobs::NextQueued(const HeldTasks& held) {
   scheduling_.examined += static_cast<int64_t>(open_.size());
   for (Entry* entry : open_) {
     if (entry->state != JobState::kQueued ||
-        WaitsFor(*entry, held) != nullptr) {
+        WaitsFor(*entry, held) != nullptr ||
+        !CheckUser(entry->spec.user).ok()) {
       continue;
     }
     const bool first_of_user = of_user[entry->spec.user] == 0;
@@ -409,6 +413,13 @@ absl::StatusOr<std::string> Jobs::Submit(JobSpec spec) {
       }
     }
     TF_RETURN_IF_ERROR(CheckRoom(entry->spec));
+    TF_RETURN_IF_ERROR(CheckUser(entry->spec.user));
+    if (options_.quotas.BoundStorage()) {
+      TF_ASSIGN_OR_RETURN(const int64_t bytes,
+                          store_.BytesOfUser(entry->spec.user));
+      TF_RETURN_IF_ERROR(
+          CheckStorage(options_.quotas, entry->spec.user, bytes));
+    }
     TF_ASSIGN_OR_RETURN(id, store_.AddJob(JobToRow(entry->id, entry->spec)));
     if (id == entry->id) entries_.push_back(std::move(entry));
   }
@@ -441,6 +452,15 @@ absl::Status Jobs::CheckRoom(const JobSpec& spec) {
         " KiB of programs, as many as there may be: wait for one to end, or "
         "cancel one"));
   };
+  const int64_t quota = options_.quotas.Of(spec.user).jobs;
+  if (quota > 0 && of_user.jobs >= quota) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        spec.user, " has ", of_user.jobs, " jobs that have not ended, of ",
+        quota,
+        ": wait for one to end, cancel one, or ask for a larger quota "
+        "(tune-server --quota ",
+        spec.user, ":jobs=...)"));
+  }
   if (of_user.Exceeds(options_.user_jobs, more)) {
     return say(absl::StrCat(spec.user, " has "), of_user);
   }
@@ -516,6 +536,10 @@ JobSnapshot Jobs::FromRecords(const Entry& entry, RecordedTasks& recorded) {
 std::string Jobs::WhyQueued(const Entry& entry, const HeldTasks& held) {
   if (!entry.error.empty()) {
     return absl::StrCat("waits for the database: ", entry.error);
+  }
+  const absl::Status user = CheckUser(entry.spec.user);
+  if (!user.ok()) {
+    return absl::StrCat("waits: ", std::string(user.message()));
   }
   const Entry* other = WaitsFor(entry, held);
   if (other == nullptr) return "waits for its turn";

@@ -29,6 +29,7 @@
 #include "server/jobs/device_administration.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_run.h"
+#include "server/jobs/quotas.h"
 #include "server/jobs/result_writer.h"
 #include "server/jobs/search_factory.h"
 
@@ -53,6 +54,7 @@ struct JobsOptions {
   };
   JobLimit user_jobs;
   JobLimit all_jobs = {.jobs = 10'000, .text_bytes = 256 << 20};
+  Quotas quotas;
 };
 
 // Results that were acknowledged since the start.
@@ -101,7 +103,7 @@ class Jobs : public RecordListener {
 
   // Returns the id. A repeated request id of a user returns the same job.
   // InvalidArgument: see ResolveJob. ResourceExhausted: too many jobs that have
-  // not ended.
+  // not ended, or another quota of the user is used up.
   absl::StatusOr<std::string> Submit(JobSpec spec);
   // Returns the state afterwards; an ended job keeps its state. NotFound: no
   // such job.
@@ -118,6 +120,7 @@ class Jobs : public RecordListener {
   // Measures before the user's queued candidates. `done` is called when the
   // result is stored. Returns a ticket for AbandonMeasure. InvalidArgument and
   // FailedPrecondition: bad program, trace or target; Unavailable: no device.
+  // ResourceExhausted: the user's device time is used up.
   absl::StatusOr<std::string> Measure(const MeasureSpec& spec,
                                       MeasureDone done);
   // The result is no longer needed: `done` is not called afterwards.
@@ -159,6 +162,15 @@ class Jobs : public RecordListener {
   void RemoveQueues(const Entry& entry);
   absl::Status CheckRoom(const JobSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // --- Quotas (jobs_quotas.cc) ---
+  // Reads what users have used of devices.
+  absl::Status LoadDeviceTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds what the farm counted since, stores it at times, and ends the running
+  // jobs of users who have used up their quota.
+  void NoteDeviceTime(bool store_now);
+  // Whether the user may have more device time.
+  absl::Status CheckUser(const std::string& user)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Keeps the last snapshot of an ended job, and drops its texts.
   void Conclude(Entry& entry, JobSnapshot snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -173,7 +185,8 @@ class Jobs : public RecordListener {
   // Examines each job that has not ended once.
   Entry* NextQueued(const HeldTasks& held)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static std::string WhyQueued(const Entry& entry, const HeldTasks& held);
+  std::string WhyQueued(const Entry& entry, const HeldTasks& held)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entry* Find(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RunEnvironment Environment();
   void Wake();
@@ -197,6 +210,9 @@ class Jobs : public RecordListener {
   // starts.
   std::map<std::string, int64_t> started_at_ ABSL_GUARDED_BY(mutex_);
   int64_t starts_ ABSL_GUARDED_BY(mutex_) = 0;
+  DeviceTime device_time_ ABSL_GUARDED_BY(mutex_);
+  bool device_time_changed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration device_time_stored_ ABSL_GUARDED_BY(mutex_);
 
   Mutex watch_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
   int64_t next_subscription_ ABSL_GUARDED_BY(watch_mutex_) = 1;

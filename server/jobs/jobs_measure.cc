@@ -37,6 +37,10 @@ absl::StatusOr<Scheduled> Apply(const schedule::Trace& trace,
 
 absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
                                           MeasureDone done) {
+  {
+    MutexLock lock(mutex_);
+    TF_RETURN_IF_ERROR(CheckUser(spec.user));
+  }
   TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr submitted,
                       ir::ParseFunction(spec.program));
   TF_ASSIGN_OR_RETURN(const schedule::Trace trace,

@@ -84,6 +84,8 @@ class GrpcServer : public Server {
       TF_RETURN_IF_ERROR(CheckListenAddress(options_.http, options_.security));
       TF_RETURN_IF_ERROR(CheckAddressIsFree(options_.http));
     }
+    TF_RETURN_IF_ERROR(ApplyRetention(options_.database_path,
+                                      options_.retention, Clock::Real()));
     TF_ASSIGN_OR_RETURN(
         store_, database::Store::Open(options_.database_path,
                                       database::Store::Mode::kReadWrite));
@@ -111,7 +113,8 @@ class GrpcServer : public Server {
             .search_factory = options_.search_factory,
             .comparisons = options_.artifacts,
             .user_jobs = {limits.user_jobs, limits.user_jobs_bytes},
-            .all_jobs = {limits.jobs, limits.jobs_bytes}});
+            .all_jobs = {limits.jobs, limits.jobs_bytes},
+            .quotas = options_.quotas});
     TF_RETURN_IF_ERROR(jobs_->Recover());
     farm_service_ = std::make_unique<FarmService>(
         *store_, *farm_, *gate_,

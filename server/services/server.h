@@ -11,9 +11,11 @@
 #include "absl/time/time.h"
 #include "server/farm/farm.h"
 #include "server/jobs/comparisons.h"
+#include "server/jobs/quotas.h"
 #include "server/jobs/search_factory.h"
 #include "server/security/limits.h"
 #include "server/services/listen.h"
+#include "server/services/retention.h"
 
 namespace tilefarm::services {
 
@@ -30,6 +32,8 @@ struct ServerOptions {
   ListenSecurity security;
   security::Limits limits;
   jobs::SearchFactory search_factory;
+  jobs::Quotas quotas;
+  Retention retention;
   // Whether machine code may be brought and run (--allow-artifacts).
   jobs::ComparisonsOptions artifacts;
   database::ArtifactRetention artifact_retention;

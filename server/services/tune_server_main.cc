@@ -88,6 +88,24 @@ int Main(int argc, char** argv) {
         return std::string(
             SetAll(farm::HealthSettings(scratch), {pair}).message());
       });
+  std::vector<std::string> quotas, retention;
+  app.add_option(
+         "--quota", quotas,
+         "KEY=VALUE of every user, or USER:KEY=VALUE of one, any number "
+         "of times: jobs (that have not ended), device_hours (of the "
+         "past days), storage (such as 2GiB); days=30")
+      ->check([](const std::string& text) {
+        jobs::Quotas scratch;
+        return std::string(scratch.Set(text).message());
+      });
+  app.add_option("--retention", retention,
+                 "KEY=VALUE, any number of times: what the server drops when "
+                 "it starts; keep=20: good records beyond the 20 best of a "
+                 "group; failed_days=90: failed ones that are older")
+      ->check([](const std::string& text) {
+        services::Retention scratch;
+        return std::string(scratch.Set(text).message());
+      });
   std::string canary_period =
       absl::FormatDuration(options.health.canary_period);
   app.add_option("--canary-period", canary_period,
@@ -152,6 +170,10 @@ int Main(int argc, char** argv) {
   options.artifact_retention.most_bytes = artifact_quota_mib << 20;
   absl::Status set = SetAll(farm::TimeoutSettings(options.timeouts), timeouts);
   set.Update(SetAll(farm::HealthSettings(options.health), health));
+  for (const std::string& text : quotas) set.Update(options.quotas.Set(text));
+  for (const std::string& text : retention) {
+    set.Update(options.retention.Set(text));
+  }
   if (!set.ok()) return Fail(std::string(set.message()));
   if (daemon_flags.check_config) {
     return daemon::ReportCheck(kProgram, services::CheckConfig(options));

@@ -91,7 +91,7 @@ TEST_F(ExplanationTest, PermissionsAreNamedWhereTheyDecide) {
   EXPECT_THAT(text, HasSubstr("2 records considered"));
   EXPECT_THAT(text, HasSubstr("none: no usable record"));
   EXPECT_THAT(text, HasSubstr("stale: made by another compiler (--allow-stale "
-                              "takes them); best 1 ms (llvm-18+tf1"));
+                              "takes them); best 1.000 ms (llvm-18+tf1"));
   EXPECT_THAT(text, HasSubstr("(--strict-fp, --no-winograd)"));
 }
 

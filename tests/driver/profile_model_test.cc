@@ -110,7 +110,7 @@ TEST(ProfileModel, SumsByKernel) {
   EXPECT_EQ(sums[2].gflops, 0);
 
   const std::string table = PrintProfile(sums, 2);
-  EXPECT_THAT(table, HasSubstr("2 runs of 0.016 ms in kernels\nkernel"));
+  EXPECT_THAT(table, HasSubstr("2 runs of 16.000 us in kernels\nkernel"));
   EXPECT_THAT(table, HasSubstr(sums[1].kernel));
   EXPECT_THAT(table, HasSubstr("62.5%     10.00  " +
                                sums[0].workload.substr(0, 12) + "\n"));

@@ -272,7 +272,7 @@ TEST_F(Tunec, StrictFpPassesOverRecordsThatChangeFloats) {
       "conv.py --target x86-64:x86-64-v3,cores=1 -o out.so --db some.db ";
   add("skips", 1e-6, kSkips);
   // As it was verified.
-  EXPECT_THAT(Run(build).err, testing::HasSubstr("record of 0.001 ms"));
+  EXPECT_THAT(Run(build).err, testing::HasSubstr("record of 1.000 us"));
   const Result none = Run(build + "--strict-fp");
   EXPECT_EQ(none.code, 0) << none.err;
   EXPECT_THAT(none.err,
@@ -283,7 +283,7 @@ TEST_F(Tunec, StrictFpPassesOverRecordsThatChangeFloats) {
   add("copies", 2e-6, "b0 = sch.get_block(\"C\")\n");
   const Result next = Run(build + "--strict-fp");
   EXPECT_EQ(next.code, 0) << next.err;
-  EXPECT_THAT(next.err, testing::HasSubstr("record of 0.002 ms"));
+  EXPECT_THAT(next.err, testing::HasSubstr("record of 2.000 us"));
   EXPECT_THAT(next.err, testing::HasSubstr("without 1 that round differently"));
 }
 
@@ -401,7 +401,7 @@ TEST_F(TunecRecords, SeveralDatabases) {
   AddRecord("fast", 1e-6, "8", "team.db");
   const Result both = Run(build_ + "--db local.db --db team.db");
   EXPECT_EQ(both.code, 0) << both.err;
-  EXPECT_THAT(both.err, testing::HasSubstr("record of 0.002 ms"));
+  EXPECT_THAT(both.err, testing::HasSubstr("record of 2.000 us"));
   EXPECT_THAT(both.err, testing::HasSubstr(" from local.db"));
   auto json = nlohmann::json::parse(both.out, nullptr, false);
   EXPECT_EQ(json["functions"][0]["candidate_id"], "slow");

@@ -117,7 +117,8 @@ class ConfigTest : public SecureFarmFixture {
     for (const auto& [name, option] : OptionsOf(program)) {
       const std::string key = absl::StrReplaceAll(name, {{"-", "_"}});
       if (option.repeatable) {
-        repeatable.insert(key == "health" ? key : key + "s");
+        const bool plural = key != "health" && key != "retention";
+        repeatable.insert(plural ? key + "s" : key);
         continue;
       }
       options.insert(key);

@@ -31,6 +31,24 @@ EXPECTED = {
         r"^  2: C, float32 \[128, 128\], row-major, 65536 bytes, written",
         r"^4\.0$",
     ],
+    "docs/examples.md": [
+        r"^attention .* 12$",
+        r"^function   attention",
+        r"^algorithm ",
+        r"^floats ",
+        r"^attention .* 12$",
+        r"tunec: attention: record of",
+        r"^layer_norm .* 12$",
+        r"bottleneck",
+        r"ONE RUN TOUCHES",
+        r"runner-up",
+        r"^dense_int8 .* 12$",
+        r"dense_int8_packed_bytes\(",
+        r"^depthwise .* 12$",
+        r"^vectorize ",
+        r"def depthwise\(X: T",
+        r"^--- flat",
+    ],
     "docs/tutorial.md": [
         r"def silu\(X: T\.Buffer\(\(128, 256\)",
         r"silu: default schedule, since no database was given",
@@ -46,6 +64,8 @@ EXPECTED = {
         r"^0\.7311$",
         r"def main\(X: T",
         r"sch\.",
+        r"^  bottleneck  ",
+        r"^--- vectorize",
     ],
 }
 
@@ -80,7 +100,7 @@ def main():
               for block in commands((ROOT / document).read_text())]
     # Whatever happens, server and worker end with the shell.
     script = ("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
-              "set -exo pipefail\n" + "".join(blocks))
+              "set -exo pipefail\n" + "\n".join(blocks))
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "examples").symlink_to(ROOT / "examples")
         environment = {

@@ -109,6 +109,9 @@ class FlakyStore : public database::Store {
       const database::BestQuery& query) const override {
     return store_->ExplainBest(query);
   }
+  absl::StatusOr<int64_t> BytesOfUser(const std::string& user) const override {
+    return store_->BytesOfUser(user);
+  }
   absl::StatusOr<database::Stats> GetStats() const override {
     return store_->GetStats();
   }

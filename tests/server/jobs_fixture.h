@@ -36,11 +36,12 @@ class JobsTest : public ::testing::Test {
         farm::FarmOptions{.timeouts = timeouts,
                           .fingerprint = testing::kFingerprint,
                           .lease_key = "key"});
-    jobs_ = std::make_unique<Jobs>(
-        *store_, *farm_,
-        JobsOptions{.timeouts = timeouts,
-                    .fingerprint = testing::kFingerprint,
-                    .search_factory = std::move(factory)});
+    jobs_ =
+        std::make_unique<Jobs>(*store_, *farm_,
+                               JobsOptions{.timeouts = timeouts,
+                                           .fingerprint = testing::kFingerprint,
+                                           .search_factory = std::move(factory),
+                                           .quotas = quotas_});
     ASSERT_TRUE(jobs_->Recover().ok());
     if (start) jobs_->Start();
   }
@@ -90,6 +91,7 @@ class JobsTest : public ::testing::Test {
   std::unique_ptr<farm::Farm> farm_;
   std::unique_ptr<Jobs> jobs_;
   int requests_ = 0;
+  Quotas quotas_;                                       // used by Restart
   absl::Duration search_poll_ = absl::Milliseconds(5);  // used by Restart
 };
 

@@ -26,8 +26,7 @@ using Type = prometheus::MetricType;
 // seconds, bytes, hertz, celsius; counters end in _total.
 class Families {
  public:
-  using Labels =
-      std::initializer_list<std::pair<const char*, std::string>>;
+  using Labels = std::initializer_list<std::pair<const char*, std::string>>;
 
   // Begins a family; the following samples belong to it.
   void Add(const char* name, Type type, const char* help) {
@@ -35,7 +34,8 @@ class Families {
   }
   void Sample(Labels labels, double value) {
     ClientMetric& metric = families_.back().metric.emplace_back();
-    for (const auto& [name, text] : labels) metric.label.push_back({name, text});
+    for (const auto& [name, text] : labels)
+      metric.label.push_back({name, text});
     if (families_.back().type == Type::Counter) {
       metric.counter.value = value;
     } else {
@@ -95,8 +95,7 @@ void AddDevices(const std::vector<DeviceFigures>& devices, Families& text) {
 }
 
 void AddFarm(const ServerFigures& figures, Families& text) {
-  text.Add("tilefarm_jobs", Type::Gauge,
-           "Jobs by state, ended ones included.");
+  text.Add("tilefarm_jobs", Type::Gauge, "Jobs by state, ended ones included.");
   for (const auto& [state, count] : figures.jobs) {
     text.Sample({{"state", state}}, count);
   }
@@ -176,6 +175,12 @@ void AddCalls(const ServerFigures& figures, Families& text) {
   for (const auto& [status, count] : figures.http_answers) {
     text.Sample({{"code", absl::StrCat(status)}}, static_cast<double>(count));
   }
+  if (!figures.spans.has_value()) return;
+  text.Add("tilefarm_spans_total", Type::Counter,
+           "Lives of candidates for the collector of --otlp.");
+  text.Sample({{"result", "sent"}}, static_cast<double>(figures.spans->sent));
+  text.Sample({{"result", "dropped"}},
+              static_cast<double>(figures.spans->dropped));
 }
 
 void AddProcess(const ProcessFigures& process, Families& text) {

@@ -15,6 +15,7 @@
 #include "server/security/token.h"
 #include "tests/server/services_fixture.h"
 #include "tests/support/http_client.h"
+#include "tests/support/http_receiver.h"
 #include "tests/support/process.h"
 
 namespace tilefarm::services {
@@ -398,6 +399,29 @@ TEST_F(ApiTest, ChangesAreStreamed) {
   EXPECT_TRUE(farm.WaitFor("\"done\":1"));
   context.TryCancel();
   worker.join();
+}
+
+TEST_F(ApiTest, LivesOfCandidatesReachACollector) {
+  testing::Receiver collector({"200 OK\r\n"});
+  server_.reset();
+  ServerOptions options = Options();
+  options.http = "127.0.0.1:0";
+  options.spans.url = collector.url();
+  StartServer(std::move(options));
+  grpc::ClientContext context;
+  std::thread worker([&] { Work(*farm_, context, "ok"); });
+  const std::string id = Submit(Job(3));
+  EXPECT_EQ(WatchToTheEnd(id).state(), "done");
+  context.TryCancel();
+  worker.join();
+  const std::string request = collector.requests()[0];
+  const Json spans = Json::parse(
+      BodyOf(request))["resourceSpans"][0]["scopeSpans"][0]["spans"];
+  EXPECT_EQ(spans[0]["name"], "candidate");
+  EXPECT_EQ(spans[1]["name"], "sampled");
+  EXPECT_EQ(spans[0]["attributes"][0]["value"]["stringValue"], id);
+  EXPECT_THAT(HttpGet(server_->http_address(), "/metrics"),
+              HasSubstr("tilefarm_spans_total{result=\"sent\"} "));
 }
 
 TEST_F(ApiTest, TheDashboardIsServed) {

@@ -177,7 +177,14 @@ absl::StatusOr<std::vector<Record>> SqliteStore::NextRecords(
     query.Bind(after);
     if (!workload_hash.empty()) query.Bind(workload_hash);
     TF_RETURN_IF_ERROR(CollectRecords(query, page));
+    // In a damaged file they may not ascend; paging would not end.
+    int64_t last = after;
     for (Record& record : page) {
+      if (record.id <= last) {
+        return absl::DataLossError(absl::StrCat(
+            "the database is damaged: record ", record.id, " follows ", last));
+      }
+      last = record.id;
       TF_RETURN_IF_ERROR(CollectMeasurements(db, record.id, record.remeasured));
     }
     return absl::OkStatus();

@@ -1,7 +1,5 @@
 #include "base/daemon/config_file.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -12,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/near_name.h"
 #include "base/status_macros.h"
+#include "base/toml.h"
 
 namespace tilefarm::daemon {
 namespace {
@@ -48,13 +47,12 @@ class Applier {
     return absl::OkStatus();
   }
 
+ private:
   absl::Status Error(const toml::source_region& at,
                      const std::string& what) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name_, ":", at.begin.line, ":", at.begin.column, ": ", what));
+    return TomlError(name_, at, what);
   }
 
- private:
   absl::Status ApplyNode(const std::string& key, const toml::key& at,
                          const toml::node& node) {
     CLI::Option* const option = Find(key);
@@ -149,12 +147,8 @@ class Applier {
 
 absl::Status ApplyConfig(std::string_view text, const std::string& name,
                          CLI::App& app) {
-  Applier applier(name, app);
-  try {
-    return applier.Apply(toml::parse(text, name));
-  } catch (const toml::parse_error& error) {
-    return applier.Error(error.source(), std::string(error.description()));
-  }
+  TF_ASSIGN_OR_RETURN(const toml::table table, ParseToml(text, name));
+  return Applier(name, app).Apply(table);
 }
 
 absl::Status ApplyConfigFile(const std::string& path, CLI::App& app) {

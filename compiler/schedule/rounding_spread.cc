@@ -14,8 +14,8 @@ double RoundingSpread(const Trace& trace) {
     for (const auto& [name, arg] : instruction.args) {
       const auto* tile = std::get_if<ir::Attr>(&arg.value);
       if (name != "tile" || tile == nullptr) continue;
-      spread = std::max(spread, WinogradSpread(static_cast<int>(
-                                    tile->AsInt().value_or(0))));
+      spread = std::max(
+          spread, WinogradSpread(static_cast<int>(tile->AsInt().value_or(0))));
     }
   }
   return spread;

@@ -1,25 +1,26 @@
 // bisect: the commit that made a benchmark slower.
-#include <unistd.h>
-
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "base/statistics.h"
 #include "base/status_macros.h"
 #include "server/cli/exit_codes.h"
 #include "server/cli/regress_benchmark.h"
+#include "server/cli/regress_command_run.h"
+#include "server/cli/regress_commits.h"
 #include "server/cli/regress_run.h"
 #include "server/cli/run_program.h"
 #include "server/regression/bisect.h"
+#include "server/regression/paired_ratio.h"
 #include "server/regression/ratio_text.h"
 
 namespace tilefarm::cli {
@@ -35,71 +36,15 @@ using regression::SuiteBenchmark;
 constexpr absl::Duration kBuildLimit = absl::Hours(4);
 constexpr int kMostAtOnce = 8;
 
-absl::StatusOr<std::string> Git(const std::string& repository,
-                                std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"git", "-C", repository});
-  TF_ASSIGN_OR_RETURN(
-      std::string output,
-      RunProgram({.argv = std::move(arguments), .limit = absl::Minutes(10)}));
-  while (!output.empty() && output.back() == '\n') output.pop_back();
-  return output;
-}
-
-// The commits from the good one to the bad one, oldest first.
-absl::StatusOr<std::vector<std::string>> CommitsOf(
-    const RegressOptions& options) {
-  TF_ASSIGN_OR_RETURN(
-      const std::string good,
-      Git(options.repository,
-          {"rev-parse", "--verify", absl::StrCat(options.good, "^{commit}")}));
-  TF_ASSIGN_OR_RETURN(
-      const std::string list,
-      Git(options.repository, {"rev-list", "--reverse", "--first-parent",
-                               absl::StrCat(good, "..", options.bad)}));
-  std::vector<std::string> commits = {good};
-  for (const std::string& commit : std::vector<std::string>(
-           absl::StrSplit(list, '\n', absl::SkipEmpty()))) {
-    commits.push_back(commit);
-  }
-  if (commits.size() < 2) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no commit leads from ", options.good, " to ", options.bad));
-  }
-  return commits;
-}
-
-// Folders of commits, removed at the end.
-class Worktrees {
- public:
-  explicit Worktrees(std::string repository)
-      : repository_(std::move(repository)) {
-    std::string folder =
-        (fs::temp_directory_path() / "tilefarm-bisect-XXXXXX").string();
-    if (mkdtemp(folder.data()) != nullptr) folder_ = folder;
-  }
-  ~Worktrees() {
-    std::error_code error;
-    if (folder_.empty()) return;
-    fs::remove_all(folder_, error);
-    Git(repository_, {"worktree", "prune"}).status().IgnoreError();
-  }
-  absl::StatusOr<std::string> Make(const std::string& commit) const {
-    if (folder_.empty()) {
-      return absl::UnavailableError("no temporary folder can be made");
-    }
-    const std::string path = folder_ + "/" + commit;
-    TF_RETURN_IF_ERROR(
-        Git(repository_, {"worktree", "add", "--detach", path, commit})
-            .status());
-    return path;
-  }
-
- private:
-  const std::string repository_;
-  std::string folder_;
+// A commit as built: a program's artifact, or the folder of a command.
+struct BuiltCommit {
+  SuiteBenchmark benchmark;
+  BuiltArtifact artifact;
+  std::string folder;     // of the suite, where commands run
+  std::string directory;  // what {dir} stands for
 };
 
-// A program's artifacts at commits, compared on the farm.
+// Commits are compared on the farm or, if they are commands, on this machine.
 class Bisector {
  public:
   Bisector(const Common& common, const RegressOptions& options)
@@ -109,7 +54,8 @@ class Bisector {
         worktrees_(options.repository) {}
 
   absl::Status Run(nlohmann::ordered_json& answer) {
-    TF_ASSIGN_OR_RETURN(commits_, CommitsOf(options_));
+    TF_ASSIGN_OR_RETURN(commits_, CommitsBetween(options_.repository,
+                                                 options_.good, options_.bad));
     double threshold = 0.03;
     if (!options_.threshold.empty()) {
       TF_ASSIGN_OR_RETURN(threshold,
@@ -140,7 +86,7 @@ class Bisector {
   }
 
   // Builds the commit. An error is one of the commit, which is skipped.
-  absl::StatusOr<BuiltArtifact> Build(const std::string& commit) {
+  absl::StatusOr<BuiltCommit> Build(const std::string& commit) {
     Say(absl::StrCat("builds ", commit.substr(0, 12)));
     TF_ASSIGN_OR_RETURN(const std::string folder, worktrees_.Make(commit));
     TF_RETURN_IF_ERROR(
@@ -158,69 +104,144 @@ class Bisector {
     TF_ASSIGN_OR_RETURN(const regression::Suite suite,
                         regression::ReadSuite(
                             !error && fs::exists(own) ? own : options_.suite));
-    const std::string tunec =
-        options_.tunec.empty() || fs::path(options_.tunec).is_absolute()
-            ? options_.tunec
-            : folder + "/" + options_.tunec;
-    const ArtifactBuilder builder(common_.server, tunec);
     for (const SuiteBenchmark& benchmark : suite.benchmarks) {
-      if (benchmark.name != options_.benchmark) continue;
-      if (benchmark.kind == SuiteBenchmark::Kind::kCommand) {
-        return absl::UnimplementedError(
-            "commands cannot be bisected by the farm");
-      }
-      requirements_ = benchmark.require;
-      return builder.Build(benchmark);
+      if (!IsWanted(benchmark)) continue;
+      BuiltCommit built = {.benchmark = benchmark,
+                           .artifact = {},
+                           .folder = suite.folder,
+                           .directory = InFolder(folder, options_.directory)};
+      if (benchmark.kind == SuiteBenchmark::Kind::kCommand) return built;
+      const ArtifactBuilder builder(
+          common_.server,
+          options_.tunec.empty() ? "" : InFolder(folder, options_.tunec));
+      TF_ASSIGN_OR_RETURN(built.artifact, builder.Build(benchmark));
+      TF_RETURN_IF_ERROR(
+          client_.PutArtifact(built.artifact.bytes, built.artifact.sha256,
+                              built.artifact.target, built.artifact.symbols));
+      built.artifact.bytes.clear();
+      return built;
     }
     return absl::NotFoundError(
         absl::StrCat("its suite has no benchmark ", options_.benchmark));
   }
 
-  const absl::StatusOr<BuiltArtifact>& Artifact(int index) {
-    const auto found = artifacts_.find(index);
-    if (found != artifacts_.end()) return found->second;
-    absl::StatusOr<BuiltArtifact> built = Build(Commit(index));
-    if (built.ok()) {
-      const absl::Status put = client_.PutArtifact(
-          built->bytes, built->sha256, built->target, built->symbols);
-      if (!put.ok()) built = put;
-      if (built.ok()) built->bytes.clear();
+  static std::string InFolder(const std::string& folder,
+                              const std::string& path) {
+    return (fs::path(folder) / path).lexically_normal().string();
+  }
+
+  // A command's benchmarks are NAME/BENCHMARK.
+  bool IsWanted(const SuiteBenchmark& benchmark) const {
+    return benchmark.kind == SuiteBenchmark::Kind::kCommand
+               ? options_.benchmark.starts_with(benchmark.name + "/")
+               : options_.benchmark == benchmark.name;
+  }
+
+  const absl::StatusOr<BuiltCommit>& Built(int index) {
+    const auto found = built_.find(index);
+    if (found != built_.end()) return found->second;
+    absl::StatusOr<BuiltCommit> built = Build(Commit(index));
+    if (!built.ok()) SayIsSkipped(index, built.status());
+    return built_.emplace(index, std::move(built)).first->second;
+  }
+
+  void SayIsSkipped(int index, const absl::Status& why) const {
+    Say(absl::StrCat(Commit(index).substr(0, 12),
+                     " is skipped: ", std::string(why.message())));
+  }
+
+  // Log ratios of so many clusters.
+  using Measure = std::function<absl::StatusOr<std::vector<double>>(int count)>;
+
+  absl::StatusOr<Measure> OnFarm(const BuiltCommit& reference,
+                                 const BuiltCommit& candidate) {
+    const auto side = [](const BuiltArtifact& artifact) {
+      return ComparedPair::Side{.sha256 = artifact.sha256,
+                                .symbol = artifact.symbol,
+                                .spread = artifact.spread};
+    };
+    auto clusters = std::make_shared<FarmClusters>(
+        client_,
+        ComparedPair{.program = candidate.artifact.program,
+                     .target = candidate.artifact.target,
+                     .baseline = side(reference.artifact),
+                     .candidate = side(candidate.artifact),
+                     .requirements = candidate.benchmark.require},
+        FreshSeed());
+    if (device_class_.empty()) {
+      TF_ASSIGN_OR_RETURN(const std::vector<std::string> classes,
+                          clusters->DeviceClasses());
+      device_class_ = classes.front();
     }
-    if (!built.ok()) {
-      Say(absl::StrCat(Commit(index).substr(0, 12),
-                       " is skipped: ", std::string(built.status().message())));
-    }
-    return artifacts_.emplace(index, std::move(built)).first->second;
+    TF_RETURN_IF_ERROR(clusters->ChooseDevice(device_class_));
+    return [clusters](int count) { return clusters->Measure(count); };
+  }
+
+  // A run of each side is a cluster.
+  Measure Here(const BuiltCommit& reference, const BuiltCommit& candidate) {
+    const auto seconds =
+        [this](const BuiltCommit& side) -> absl::StatusOr<double> {
+      TF_ASSIGN_OR_RETURN(
+          const CommandSamples samples,
+          RunBenchmarks(side.benchmark, side.folder, side.directory));
+      const auto found = samples.find(
+          options_.benchmark.substr(side.benchmark.name.size() + 1));
+      if (found != samples.end()) return MedianOf(found->second).median;
+      return absl::NotFoundError(
+          absl::StrCat("its command has no benchmark ", options_.benchmark));
+    };
+    return [=, seed = FreshSeed(), next = int64_t{0}](
+               int count) mutable -> absl::StatusOr<std::vector<double>> {
+      std::vector<double> ratios;
+      while (static_cast<int>(ratios.size()) < count) {
+        regression::Pair pair;
+        const bool candidate_first = regression::CandidateFirst(seed, next++);
+        for (const bool is_candidate : {candidate_first, !candidate_first}) {
+          TF_ASSIGN_OR_RETURN(
+              (is_candidate ? pair.candidate_seconds : pair.baseline_seconds),
+              seconds(is_candidate ? candidate : reference));
+        }
+        TF_ASSIGN_OR_RETURN(const double ratio,
+                            regression::ClusterLogRatio({&pair, 1}));
+        ratios.push_back(ratio);
+      }
+      return ratios;
+    };
   }
 
   absl::StatusOr<BisectAnswer> Ask(const BisectStep& step, double bound) {
-    const absl::StatusOr<BuiltArtifact>& reference = Artifact(step.reference);
+    const absl::StatusOr<BuiltCommit>& reference = Built(step.reference);
     if (!reference.ok()) {
       if (step.reference == 0) return reference.status();
       return BisectAnswer::kSkip;
     }
-    const absl::StatusOr<BuiltArtifact>& candidate = Artifact(step.commit);
+    const absl::StatusOr<BuiltCommit>& candidate = Built(step.commit);
     if (!candidate.ok()) return BisectAnswer::kSkip;
     last_ratio_ = 1;
-    if (candidate->sha256 == reference->sha256) return BisectAnswer::kGood;
-    if (candidate->workload != reference->workload) return BisectAnswer::kSkip;
-    ComparedPair pair = {
-        .program = candidate->program,
-        .target = candidate->target,
-        .baseline = {reference->sha256, reference->symbol, reference->spread},
-        .candidate = {candidate->sha256, candidate->symbol, candidate->spread},
-        .requirements = requirements_};
-    FarmClusters clusters(client_, std::move(pair), FreshSeed());
-    TF_RETURN_IF_ERROR(clusters.ChooseDevice(device_class_));
-    device_class_ = clusters.device_class();
+    const bool is_command =
+        candidate->benchmark.kind == SuiteBenchmark::Kind::kCommand;
+    if (candidate->artifact.workload != reference->artifact.workload) {
+      SayIsSkipped(step.commit,
+                   absl::InvalidArgumentError("it computes something else"));
+      return BisectAnswer::kSkip;
+    }
+    if (!is_command &&
+        candidate->artifact.sha256 == reference->artifact.sha256) {
+      return BisectAnswer::kGood;
+    }
+    Measure measure;
+    if (is_command) {
+      measure = Here(*reference, *candidate);
+    } else {
+      TF_ASSIGN_OR_RETURN(measure, OnFarm(*reference, *candidate));
+    }
     TF_ASSIGN_OR_RETURN(SideTest test, SideTest::Create({.bound = bound}));
     while (!test.settled()) {
       const auto ratios =
-          clusters.Measure(std::min(test.clusters_to_next_look(), kMostAtOnce));
-      // An artifact that fails is the commit's fault.
-      if (absl::IsAborted(ratios.status())) {
-        Say(absl::StrCat(Commit(step.commit).substr(0, 12), " is skipped: ",
-                         std::string(ratios.status().message())));
+          measure(std::min(test.clusters_to_next_look(), kMostAtOnce));
+      // An artifact or a command that fails is the commit's fault.
+      if (absl::IsAborted(ratios.status()) || (is_command && !ratios.ok())) {
+        SayIsSkipped(step.commit, ratios.status());
         return BisectAnswer::kSkip;
       }
       TF_RETURN_IF_ERROR(ratios.status());
@@ -267,8 +288,7 @@ class Bisector {
   RegressClient client_;
   const Worktrees worktrees_;
   std::vector<std::string> commits_;
-  std::map<int, absl::StatusOr<BuiltArtifact>> artifacts_;  // by commit
-  std::vector<std::string> requirements_;
+  std::map<int, absl::StatusOr<BuiltCommit>> built_;  // by commit
   std::string device_class_;
   double last_ratio_ = 1;
   double change_ = 1;  // of the bad commit against the good one

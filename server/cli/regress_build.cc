@@ -23,6 +23,7 @@
 #include "compiler/schedule/rounding_spread.h"
 #include "compiler/schedule/trace.h"
 #include "server/cli/input.h"
+#include "server/cli/regress_model.h"
 #include "server/cli/run_program.h"
 
 namespace tilefarm::cli {
@@ -163,7 +164,7 @@ absl::StatusOr<BuiltArtifact> ArtifactBuilder::BuildModel(
                              "_create", "_run", "_destroy", "_error"}) {
     artifact.symbols.push_back(artifact.symbol + suffix);
   }
-  v1::ModelSignature& model = artifact.model.emplace();
+  v1::ModelSignature model;
   const auto describe = [&](graph::ValueId id,
                             v1::ModelSignature::Tensor& tensor) {
     const graph::TensorType& type = graph.values[id].type;
@@ -175,7 +176,8 @@ absl::StatusOr<BuiltArtifact> ArtifactBuilder::BuildModel(
   for (const graph::ValueId id : graph.outputs) {
     describe(id, *model.add_outputs());
   }
-  artifact.workload = Sha256Hex(model.SerializeAsString());
+  artifact.program = SignatureText(model);
+  artifact.workload = Sha256Hex(artifact.program);
   return artifact;
 }
 

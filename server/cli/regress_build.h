@@ -3,14 +3,12 @@
 #ifndef TILEFARM_SERVER_CLI_REGRESS_BUILD_H_
 #define TILEFARM_SERVER_CLI_REGRESS_BUILD_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/target/target.h"
-#include "proto/tilefarm/v1/farm.pb.h"
 #include "server/regression/suite.h"
 #include "transport/endpoint.h"
 
@@ -23,13 +21,11 @@ struct BuiltArtifact {
   std::string symbol;
   // The functions that are called: the symbol, or those of a model.
   std::vector<std::string> symbols;
-  // What a model takes and gives; absent: it is a program's.
-  std::optional<v1::ModelSignature> model;
   double spread = 0;   // schedule::RoundingSpread
   std::string target;  // key
-  // The program that it computes, and the trace that makes its schedule of it;
-  // empty: the default schedule, which has none, or a model, whose workload is
-  // its signature.
+  // The program that it computes, or the signature of a model
+  // (regress_model.h), and the trace that makes its schedule of it; empty: the
+  // default schedule, which has none, or a model.
   std::string program;
   std::string workload;  // hash
   std::string trace;

@@ -8,6 +8,7 @@
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "server/cli/commands.h"
+#include "server/cli/regress_model.h"
 #include "server/regression/paired_ratio.h"
 
 namespace tilefarm::cli {
@@ -40,21 +41,36 @@ absl::StatusOr<v1::FindDevicesResponse> FarmClusters::Find() {
   return client_.FindDevices(request);
 }
 
+absl::StatusOr<std::vector<std::string>> FarmClusters::DeviceClasses() {
+  TF_ASSIGN_OR_RETURN(const v1::FindDevicesResponse found, Find());
+  std::vector<std::string> classes;
+  for (const auto& choice : found.devices()) {
+    if (std::find(classes.begin(), classes.end(), choice.device_class()) ==
+        classes.end()) {
+      classes.push_back(choice.device_class());
+    }
+  }
+  if (!classes.empty()) return classes;
+  return absl::FailedPreconditionError(
+      absl::StrCat("no device: ", found.why_none()));
+}
+
 absl::Status FarmClusters::ChooseDevice(const std::string& device_class) {
   TF_ASSIGN_OR_RETURN(const v1::FindDevicesResponse found, Find());
-  for (const auto& choice : found.devices()) {
-    if (!device_class.empty() && choice.device_class() != device_class) {
-      continue;
+  for (const bool takes_unsteady : {false, true}) {
+    for (const auto& choice : found.devices()) {
+      if (choice.device_class() != device_class ||
+          (choice.unsteady() && !takes_unsteady)) {
+        continue;
+      }
+      device_ = choice.name();
+      device_class_ = device_class;
+      return absl::OkStatus();
     }
-    device_ = choice.name();
-    device_class_ = choice.device_class();
-    return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(
-      found.why_none().empty()
-          ? absl::StrCat("no device of the class ", device_class,
-                         " takes comparisons now")
-          : absl::StrCat("no device: ", found.why_none()));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no device of the class ", device_class, " takes comparisons now",
+      found.why_none().empty() ? "" : ": ", found.why_none()));
 }
 
 absl::StatusOr<bool> FarmClusters::ChooseAnotherDevice() {
@@ -97,14 +113,20 @@ absl::StatusOr<double> FarmClusters::Take(const v1::CompareUpdate& update,
 }
 
 absl::StatusOr<std::vector<double>> FarmClusters::Measure(int count) {
-  if (device_.empty()) TF_RETURN_IF_ERROR(ChooseDevice());
+  if (device_.empty()) {
+    return absl::FailedPreconditionError("no device was chosen");
+  }
   std::vector<double> ratios;
   absl::Status last = absl::OkStatus();
   for (int attempt = 1; static_cast<int>(ratios.size()) < count; ++attempt) {
     if (attempt > kMostAttempts) return last;
     v1::CompareRequest request;
-    request.set_program(pair_.program);
-    if (pair_.model.has_value()) *request.mutable_model() = *pair_.model;
+    if (IsSignature(pair_.program)) {
+      TF_ASSIGN_OR_RETURN(*request.mutable_model(),
+                          ParseSignature(pair_.program));
+    } else {
+      request.set_program(pair_.program);
+    }
     request.set_target(pair_.target);
     *request.mutable_baseline() = ToProto(pair_.baseline);
     *request.mutable_candidate() = ToProto(pair_.candidate);

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,9 +22,8 @@ struct ComparedPair {
     std::string symbol;
     double spread = 0;
   };
-  // The program that both compute, or what two models take and give.
+  // The program that both compute, or the signature of two models.
   std::string program;
-  std::optional<v1::ModelSignature> model;
   std::string target;  // key
   Side baseline, candidate;
   std::vector<std::string> requirements;
@@ -49,9 +47,12 @@ class FarmClusters {
   FarmClusters(RegressClient& client, ComparedPair pair, uint64_t seed)
       : client_(client), pair_(std::move(pair)), seed_(seed) {}
 
-  // Chooses the least busy device; of `device_class` alone, unless it is empty.
-  // FailedPrecondition: there is none, and why.
-  absl::Status ChooseDevice(const std::string& device_class = "");
+  // The classes of the devices that may take the comparison now, that of the
+  // least busy one first. FailedPrecondition: there is none, and why.
+  absl::StatusOr<std::vector<std::string>> DeviceClasses();
+  // Chooses the least busy device of the class, a steady one if there is one.
+  // FailedPrecondition: there is none.
+  absl::Status ChooseDevice(const std::string& device_class);
   // Chooses another device of the same class. False: there is no other one, and
   // the same stays.
   absl::StatusOr<bool> ChooseAnotherDevice();

@@ -5,18 +5,17 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "compiler/target/host.h"
 #include "server/cli/regress_benchmark.h"
-#include "server/cli/run_program.h"
-#include "server/regression/google_benchmark.h"
+#include "server/cli/regress_command_run.h"
 #include "server/regression/paired_ratio.h"
 
 namespace tilefarm::cli {
@@ -28,44 +27,10 @@ using regression::SuiteBenchmark;
 
 // Runs that only tell the times of new benchmarks.
 constexpr int kRunsOfNew = 3;
-constexpr char kDirectory[] = "{dir}";
-
 std::string HostName() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   return name;
-}
-
-bool NamesDirectory(const SuiteBenchmark& benchmark) {
-  return std::any_of(benchmark.command.begin(), benchmark.command.end(),
-                     [](const std::string& argument) {
-                       return argument.find(kDirectory) != std::string::npos;
-                     });
-}
-
-using Samples = std::map<std::string, std::vector<double>>;  // by benchmark
-
-// Runs the command for one folder.
-absl::StatusOr<Samples> RunOnce(const SuiteBenchmark& benchmark,
-                                const std::string& folder,
-                                const std::string& directory) {
-  ProgramRun run;
-  run.folder = folder;
-  for (const std::string& argument : benchmark.command) {
-    run.argv.push_back(
-        absl::StrReplaceAll(argument, {{kDirectory, directory}}));
-  }
-  TF_ASSIGN_OR_RETURN(const std::string output, RunProgram(run));
-  TF_ASSIGN_OR_RETURN(const regression::BenchmarkRun parsed,
-                      regression::ParseGoogleBenchmark(output));
-  Samples samples;
-  for (const regression::BenchmarkSamples& one : parsed.benchmarks) {
-    if (!one.error.empty()) {
-      return absl::AbortedError(absl::StrCat(one.name, ": ", one.error));
-    }
-    samples[one.name] = one.seconds;
-  }
-  return samples;
 }
 
 // What is known of one benchmark of the command.
@@ -93,8 +58,8 @@ absl::StatusOr<std::unique_ptr<CommandBenchmarks>> CommandBenchmarks::Create(
   }
   std::unique_ptr<CommandBenchmarks> made(
       new CommandBenchmarks(options, folder, benchmark));
-  TF_ASSIGN_OR_RETURN(const Samples samples,
-                      RunOnce(benchmark, folder, options.directory));
+  TF_ASSIGN_OR_RETURN(const CommandSamples samples,
+                      RunBenchmarks(benchmark, folder, options.directory));
   for (const auto& [name, seconds] : samples) made->names_.push_back(name);
   if (made->names_.empty()) {
     return absl::InvalidArgumentError("its command ran no benchmark");
@@ -106,6 +71,7 @@ std::vector<MeasuredBenchmark> CommandBenchmarks::Measure(
     const RegressContext& context) {
   const bool compares = !options_.baseline_directory.empty();
   std::map<std::string, Benchmark> all;
+  std::set<std::string> removed;
   absl::Status failed = absl::OkStatus();
   double threshold = benchmark_.threshold;
   double budget = 0;
@@ -129,14 +95,18 @@ std::vector<MeasuredBenchmark> CommandBenchmarks::Measure(
   // One run of each side; those that are settled run along.
   const uint64_t seed = FreshSeed();
   const auto take_cluster = [&](int64_t index) -> absl::Status {
-    Samples baseline, candidate;
+    CommandSamples baseline, candidate;
     const bool candidate_first = regression::CandidateFirst(seed, index);
     for (const bool is_candidate : {candidate_first, !candidate_first}) {
       if (!is_candidate && !compares) continue;
-      TF_ASSIGN_OR_RETURN((is_candidate ? candidate : baseline),
-                          RunOnce(benchmark_, folder_,
-                                  is_candidate ? options_.directory
-                                               : options_.baseline_directory));
+      TF_ASSIGN_OR_RETURN(
+          (is_candidate ? candidate : baseline),
+          RunBenchmarks(
+              benchmark_, folder_,
+              is_candidate ? options_.directory : options_.baseline_directory));
+    }
+    for (const auto& [name, seconds] : baseline) {
+      if (!all.contains(name)) removed.insert(name);
     }
     for (auto& [name, one] : all) {
       const auto after = candidate.find(name);
@@ -224,6 +194,13 @@ std::vector<MeasuredBenchmark> CommandBenchmarks::Measure(
     point.set_ratio_high(result.outcome.ratio.high);
     point.set_ratio_level(result.outcome.ratio.level);
     point.set_clusters(result.outcome.ratio.clusters);
+  }
+  for (const std::string& name : removed) {
+    regression::BenchmarkResult& result = measured.emplace_back().result;
+    result.benchmark = absl::StrCat(benchmark_.name, "/", name);
+    result.device_class = target::HostBrand();
+    result.threshold = threshold;
+    result.comparison = Comparison::kRemoved;
   }
   return measured;
 }

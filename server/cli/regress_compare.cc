@@ -56,10 +56,6 @@ absl::Status ComparePoints(RegressClient& client, const RegressOptions& options,
         "it is a command, which has no stored artifact: compare it with "
         "`tune regress gate --dir --baseline-dir`");
   }
-  if (after.program().empty()) {
-    return absl::FailedPreconditionError(
-        "it is a model: compare it with `tune regress gate`");
-  }
   if (before.workload() != after.workload() ||
       before.target() != after.target()) {
     result.comparison = Comparison::kNew;

@@ -186,6 +186,9 @@ RegressCommands::RegressCommands(CLI::App& regress, RegressOptions& options) {
       ->capture_default_str();
   bisect->add_option("--tunec", options.tunec,
                      "The commit's tunec, as built: a path in its folder");
+  bisect->add_option("--dir", options.directory,
+                     "The commit's build folder, in its folder: {dir} of the "
+                     "suite's commands (default: its folder)");
   bisect
       ->add_option("--threshold", options.threshold,
                    "Smaller changes are not looked for")

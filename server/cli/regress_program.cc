@@ -11,6 +11,7 @@
 #include "server/cli/input.h"
 #include "server/cli/regress_benchmark.h"
 #include "server/cli/regress_history.h"
+#include "server/cli/regress_model.h"
 
 namespace tilefarm::cli {
 namespace {
@@ -90,16 +91,21 @@ class ProgramBenchmark {
     const ComparedPair::Side side = {.sha256 = artifact_.sha256,
                                      .symbol = artifact_.symbol,
                                      .spread = artifact_.spread};
-    pair_ = {.program = artifact_.model ? "" : artifact_.program,
-             .model = artifact_.model,
+    pair_ = {.program = artifact_.program,
              .target = artifact_.target,
              .baseline = side,
              .candidate = side,
              .requirements = benchmark_.require};
-    FarmClusters device(context_.client, pair_, FreshSeed());
-    TF_RETURN_IF_ERROR(device.ChooseDevice());
-    result_.device_class = device.device_class();
-    TF_RETURN_IF_ERROR(FindBaseline());
+    // A class that has a baseline comes before one that has none.
+    TF_ASSIGN_OR_RETURN(
+        const std::vector<std::string> classes,
+        FarmClusters(context_.client, pair_, FreshSeed()).DeviceClasses());
+    for (const std::string& device_class : classes) {
+      result_.device_class = device_class;
+      TF_RETURN_IF_ERROR(FindBaseline());
+      if (baseline_.has_value()) break;
+    }
+    if (!baseline_.has_value()) result_.device_class = classes.front();
     if (!baseline_.has_value()) {
       result_.comparison = Comparison::kNew;
       return MeasureAlone();
@@ -212,7 +218,8 @@ class ProgramBenchmark {
     NoteRatio(*outcome, baseline_->commit(), *point_);
     const bool changed = outcome->verdict == regression::Verdict::kSlower ||
                          outcome->verdict == regression::Verdict::kFaster;
-    if (!changed || context_.options.no_attribution || artifact_.model) {
+    if (!changed || context_.options.no_attribution ||
+        IsSignature(artifact_.program)) {
       return absl::OkStatus();
     }
     const auto attribution =

@@ -30,6 +30,35 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
+// The child that runs now. Ctrl-C reaches this process alone, since the child
+// has a process group of its own.
+volatile sig_atomic_t running_child = 0;
+
+void EndWithChild(int signal_number) {
+  if (running_child > 0) kill(-running_child, SIGKILL);
+  _exit(128 + signal_number);
+}
+
+// Ends the child if this process is asked to end meanwhile.
+class ChildGuard {
+ public:
+  explicit ChildGuard(pid_t child) {
+    running_child = child;
+    struct sigaction action = {};
+    action.sa_handler = EndWithChild;
+    sigaction(SIGINT, &action, &interrupt_);
+    sigaction(SIGTERM, &action, &terminate_);
+  }
+  ~ChildGuard() {
+    sigaction(SIGINT, &interrupt_, nullptr);
+    sigaction(SIGTERM, &terminate_, nullptr);
+    running_child = 0;
+  }
+
+ private:
+  struct sigaction interrupt_ = {}, terminate_ = {};
+};
+
 // The process, or an errno below 0.
 pid_t Spawn(const ProgramRun& run, int output) {
   std::vector<std::string> argv = run.argv;
@@ -89,6 +118,7 @@ absl::StatusOr<std::string> RunProgram(const ProgramRun& run) {
     return absl::NotFoundError(
         absl::StrCat("cannot run ", name, ": ", strerror(-child)));
   }
+  const ChildGuard guard(child);
   const absl::Duration end = Clock::Real().Monotonic() + run.limit;
   std::string output;
   bool open = run.takes_output;

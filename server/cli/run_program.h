@@ -24,7 +24,8 @@ struct ProgramRun {
 // error is ours. NotFound: it cannot be started; Aborted: it exited with
 // another status, or died of a signal; DeadlineExceeded: it was killed at the
 // limit, with all processes of its group; ResourceExhausted: more than 64 MiB
-// of output.
+// of output. If this process gets SIGINT or SIGTERM meanwhile, both end. One
+// call at a time.
 absl::StatusOr<std::string> RunProgram(const ProgramRun& run);
 
 }  // namespace tilefarm::cli

@@ -19,8 +19,8 @@ struct RecordedTask {
   std::map<std::string, ByStatus> trials;  // by job
   double best_seconds = 0;                 // that the job may use; 0: none
   double unscheduled_seconds = 0;          // 0: not measured
-  double default_seconds = 0;  // with the default schedule; 0: unknown
-  std::vector<std::string> algorithms;     // as in TaskSnapshot
+  double default_seconds = 0;           // with the default schedule; 0: unknown
+  std::vector<std::string> algorithms;  // as in TaskSnapshot
   bool keeps_floats = true;
 };
 

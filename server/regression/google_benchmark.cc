@@ -44,7 +44,7 @@ std::optional<double> ScaleOf(const std::string& unit) {
 // "BM_x/8/repeats:3" -> "BM_x/8"
 std::string WithoutRepeats(const std::string& name) {
   const size_t at = name.find("/repeats:");
-  if (at == std::string::npos) return name;
+  if (at == std::string::npos || at == 0) return name;
   const size_t end = name.find('/', at + 1);
   return name.substr(0, at) +
          (end == std::string::npos ? "" : name.substr(end));
@@ -116,6 +116,7 @@ class Parser {
       run_name = std::string(aggregate.empty()
                                  ? View(name)
                                  : absl::StripSuffix(View(name), suffix));
+      if (run_name.empty()) run_name = name;
     }
     const size_t at = IndexOf(WithoutRepeats(run_name));
     BenchmarkSamples& samples = run_.benchmarks[at];

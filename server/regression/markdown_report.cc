@@ -7,8 +7,12 @@
 namespace tilefarm::regression {
 namespace {
 
-// Longer messages are in the other formats.
+// Longer texts are in the other formats.
+constexpr size_t kMostNameBytes = 200;
 constexpr size_t kMostRemarkBytes = 300;
+// Of texts outside of the table, as they are written.
+constexpr size_t kMostTitleBytes = 300;
+constexpr size_t kMostSummaryBytes = 1000;
 
 constexpr char kHead[] =
     "| benchmark | change | interval | baseline | candidate | verdict | cause "
@@ -31,6 +35,13 @@ bool IsUnchanged(const BenchmarkResult& result) {
          result.outcome.verdict == Verdict::kSame;
 }
 
+// A remark of many special characters is code: that has the fewest escapes.
+std::string RemarkText(const std::string& remark) {
+  const std::string text = Shortened(ValidUtf8(remark), kMostRemarkBytes);
+  std::string escaped = MarkdownText(text);
+  return escaped.size() <= 2 * kMostRemarkBytes ? escaped : MarkdownCode(text);
+}
+
 std::string Row(const BenchmarkResult& result) {
   const bool compared = result.comparison == Comparison::kCompared;
   const RatioInterval& ratio = result.outcome.ratio;
@@ -47,17 +58,20 @@ std::string Row(const BenchmarkResult& result) {
   return absl::StrCat(
       "| ",
       absl::StrJoin(
-          {MarkdownCode(result.benchmark),
+          {MarkdownCode(Shortened(ValidUtf8(result.benchmark), kMostNameBytes)),
            measured ? ChangeText(ratio.ratio) : std::string("-"),
            measured ? IntervalText(ratio) : std::string("-"),
            SecondsText(result.baseline_seconds),
-           SecondsText(result.candidate_seconds), verdict,
-           MarkdownText(Shortened(ValidUtf8(remark), kMostRemarkBytes))},
+           SecondsText(result.candidate_seconds), verdict, RemarkText(remark)},
           " | "),
       " |\n");
 }
 
-// A row of names that did not fit.
+// A text that is written, or what stands for it if it is too long.
+std::string Bounded(std::string text, size_t most_bytes, std::string instead) {
+  return text.size() <= most_bytes ? text : instead;
+}
+
 std::string LeftOut(size_t count) {
   return absl::StrCat("\n", count, count == 1 ? " more row" : " more rows",
                       " did not fit.\n");
@@ -88,16 +102,24 @@ std::string MarkdownReport(const Report& report,
     shown = WorstFirst(report.results);
     unchanged.clear();
   }
+  const std::string gate(GateName(report.gate()));
   std::string markdown = absl::StrCat(
-      "### ", GateTitle(report.gate()), ": ", MarkdownCode(report.suite),
-      "\n\n", MarkdownText(GateSummary(report.results)), ".\n\n",
-      MarkdownCode(report.candidate), " against ",
-      MarkdownCode(report.baseline), "\n\n");
+      "### ", GateTitle(report.gate()), ": ",
+      Bounded(MarkdownCode(report.suite), kMostTitleBytes, "suite"), "\n\n",
+      Bounded(MarkdownText(GateSummary(report.results)), kMostSummaryBytes,
+              gate),
+      ".\n\n",
+      Bounded(MarkdownCode(report.candidate), kMostTitleBytes, "candidate"),
+      " against ",
+      Bounded(MarkdownCode(report.baseline), kMostTitleBytes, "baseline"),
+      "\n\n");
   const std::string foot = Foot(report);
   constexpr char kFold[] = "\n<details><summary>";
   constexpr char kFoldEnd[] = "\n</details>\n";
   // Everything that is not a row, and the lines about rows that do not fit.
-  const size_t frame = foot.size() + report.link.size() + 400;
+  const bool has_link = IsLink(report.link);
+  const size_t frame =
+      foot.size() + (has_link ? XmlText(report.link).size() : 0) + 600;
   size_t room = options.most_bytes > markdown.size() + frame
                     ? options.most_bytes - markdown.size() - frame
                     : 0;
@@ -121,7 +143,7 @@ std::string MarkdownReport(const Report& report,
     add_rows(unchanged);
     markdown += kFoldEnd;
   }
-  if (!report.link.empty()) {
+  if (has_link) {
     absl::StrAppend(&markdown, "\nMore: <", XmlText(report.link), ">\n");
   }
   return markdown + foot;

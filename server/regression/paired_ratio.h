@@ -8,6 +8,10 @@
 // process make this number more exact, but only more processes make the
 // estimate of the ratio more exact.
 //
+// Both artifacts run on the same buffers: those of their own would differ in
+// their pages, which costs more than most regressions. They are two libraries
+// to the loader, so their SONAMEs differ, or they have none.
+//
 // Which artifact of a cluster comes first - is loaded first and opens the first
 // round - is a fair coin, independent of all others (CandidateFirst). Within a
 // cluster the order is ABBA, so a linear drift cancels. If both artifacts are

@@ -22,14 +22,16 @@ struct Report {
   // The gate's options: its error rates are part of what the report says.
   GateOptions options;
   std::vector<BenchmarkResult> results;
-  std::string link;  // to a page with more; empty: none
+  // To a page with more; left out of formats that show it unless IsLink
+  // (report_text.h).
+  std::string link;
 
   Gate gate() const { return GateOf(results); }
 };
 
 struct MarkdownOptions {
   // GitHub refuses comments of more than 65,536 characters. Rows that do not
-  // fit are left out, the best ones first, and counted.
+  // fit are left out, the best ones first, and counted. At least 4,000.
   size_t most_bytes = 60'000;
   // Unchanged benchmarks are folded away if there are more than so many.
   size_t most_unchanged = 10;

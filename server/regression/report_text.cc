@@ -133,6 +133,18 @@ std::string MarkdownText(std::string_view text) {
       out, {{"://", ":<!-- -->//"}, {"www.", "www<!-- -->."}});
 }
 
+bool IsLink(std::string_view text) {
+  constexpr size_t kMostBytes = 500;
+  if (text.size() > kMostBytes ||
+      (!text.starts_with("https://") && !text.starts_with("http://"))) {
+    return false;
+  }
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return c > 0x20 && c < 0x7f && c != '<' && c != '>' && c != '|' &&
+           c != '"' && c != '\\';
+  });
+}
+
 std::string CsvText(std::string_view text) {
   std::string field = ValidUtf8(text);
   if (!field.empty() && std::string_view("=+-@\t\r").find(field.front()) !=

@@ -25,6 +25,10 @@ std::string MarkdownCode(std::string_view text);
 // an issue.
 std::string MarkdownText(std::string_view text);
 
+// Whether reports may link to it: http or https, and nothing that ends or
+// breaks a link in any of the formats.
+bool IsLink(std::string_view text);
+
 // A field of RFC 4180. One that a spreadsheet would run as a formula begins
 // with an apostrophe.
 std::string CsvText(std::string_view text);

@@ -1,7 +1,5 @@
 #include "server/regression/suite.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -16,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "base/near_name.h"
 #include "base/status_macros.h"
+#include "base/toml.h"
 
 namespace tilefarm::regression {
 namespace {
@@ -79,13 +78,12 @@ class Reader {
     return std::move(suite_);
   }
 
+ private:
   absl::Status Error(const toml::source_region& at,
                      const std::string& what) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file_, ":", at.begin.line, ":", at.begin.column, ": ", what));
+    return TomlError(file_, at, what);
   }
 
- private:
   absl::Status Error(const toml::node& node, const std::string& what) const {
     return Error(node.source(), what);
   }
@@ -317,12 +315,8 @@ class Reader {
 
 absl::StatusOr<Suite> ParseSuite(std::string_view text,
                                  const std::string& file) {
-  Reader reader(file);
-  try {
-    return reader.Read(toml::parse(text, file));
-  } catch (const toml::parse_error& error) {
-    return reader.Error(error.source(), std::string(error.description()));
-  }
+  TF_ASSIGN_OR_RETURN(const toml::table table, ParseToml(text, file));
+  return Reader(file).Read(table);
 }
 
 absl::StatusOr<Suite> ReadSuite(const std::string& file) {

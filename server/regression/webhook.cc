@@ -139,7 +139,7 @@ std::string WebhookBody(const Report& report, WebhookFormat format) {
       " against ", SlackText(report.baseline))));
   const std::vector<std::string> lines = WorstLines(report);
   if (!lines.empty()) blocks.push_back(Section(absl::StrJoin(lines, "\n")));
-  if (!report.link.empty()) {
+  if (IsLink(report.link)) {
     blocks.push_back(
         Section(absl::StrCat("<", SlackText(report.link), "|Details>")));
   }

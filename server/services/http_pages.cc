@@ -109,8 +109,7 @@ http::Response Pages::Answer(const http::Request& request,
   if (request.path == "/metrics") {
     ServerFigures figures = options_.figures();
     figures.http_answers = answers;
-    return {.content_type = kMetricsContentType,
-            .body = MetricsPage(figures)};
+    return {.content_type = kMetricsContentType, .body = MetricsPage(figures)};
   }
   if (request.path == "/healthz") return Health();
   if (request.path == "/readyz") return Ready();

@@ -88,6 +88,7 @@ name = "kernels"
 name = "matmul"
 program = "{SOURCE}/examples/mm_relu.py"
 target = "host,cores=1"
+schedule = "best"
 """)
         for commit in ("first", "second"):
             cls.served.tune("regress", "run", "--suite", "suite.toml",

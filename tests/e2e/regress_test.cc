@@ -3,16 +3,16 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "tests/e2e/regress_fixture.h"
+#include "tests/e2e/small_model.h"
 
 namespace tilefarm::testing {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string ReadAll(const std::string& path) {
   std::ifstream file(path);
@@ -77,7 +77,7 @@ TEST_F(RegressTest, ASlowerScheduleFailsTheGateWithItsCause) {
   EXPECT_EQ(Verdict(gate), "slower");
   const Json report = Parse(gate);
   EXPECT_EQ(report["gate"], "regression");
-  EXPECT_GT(report["benchmarks"][0]["ratio"], 1.2);
+  EXPECT_GT(report["benchmarks"][0]["ratio"]["ratio"], 1.2);
   EXPECT_THAT(gate.output, HasSubstr("schedule"));
   EXPECT_THAT(ReadAll(dir_.File("r.md")), HasSubstr("matmul"));
   EXPECT_THAT(ReadAll(dir_.File("r.xml")), HasSubstr("<failure"));
@@ -188,14 +188,16 @@ TEST_F(RegressTest, WrongUsageIsSaid) {
   }
 }
 
+// Prints what its folder says.
+constexpr char kBenchScript[] =
+    "#!/bin/sh\n"
+    "echo '{\"benchmarks\": [{\"name\": \"BM_x\", \"run_name\": "
+    "\"BM_x\", \"run_type\": \"iteration\", \"iterations\": 1, "
+    "\"real_time\": '\"$(cat \"$1/time\")\"', \"time_unit\": "
+    "\"ns\"}'\"$(cat \"$1/more\" 2>/dev/null)\"']}'\n";
+
 TEST_F(RegressTest, CommandsAreComparedHere) {
-  // Prints what its folder says.
-  dir_.Write("bench.sh",
-             "#!/bin/sh\n"
-             "echo '{\"benchmarks\": [{\"name\": \"BM_x\", \"run_name\": "
-             "\"BM_x\", \"run_type\": \"iteration\", \"iterations\": 1, "
-             "\"real_time\": '\"$(cat \"$1/time\")\"', \"time_unit\": "
-             "\"ns\"}]}'\n");
+  dir_.Write("bench.sh", kBenchScript);
   std::filesystem::create_directories(dir_.File("old"));
   std::filesystem::create_directories(dir_.File("new"));
   dir_.Write("old/time", "1000");
@@ -217,50 +219,146 @@ TEST_F(RegressTest, CommandsAreComparedHere) {
   const CommandResult same = gate("old", "old");
   EXPECT_EQ(same.exit_code, 0) << same.output << same.errors;
   EXPECT_EQ(Verdict(same), "same");
+  // A benchmark that the candidate has no more.
+  dir_.Write("old/more",
+             ", {\"name\": \"BM_y\", \"run_name\": \"BM_y\", "
+             "\"run_type\": \"iteration\", \"iterations\": 1, "
+             "\"real_time\": 5, \"time_unit\": \"ns\"}");
+  const Json removed = Parse(gate("old", "new"))["benchmarks"];
+  ASSERT_EQ(removed.size(), 2) << removed.dump();
+  EXPECT_EQ(removed[1]["benchmark"], "parser/BM_y");
+  EXPECT_EQ(removed[1]["comparison"], "removed");
   dir_.Write("bench.sh", "exit 3\n");
   EXPECT_EQ(gate("old", "new").exit_code, 4);
 }
 
-TEST_F(RegressTest, BisectionFindsTheCommit) {
-  const std::string repository = dir_.File("repository");
-  const auto git = [&](std::vector<std::string> arguments) {
+// A repository of commits, and git in it.
+class BisectTest : public RegressTest {
+ protected:
+  static constexpr int kCommits = 7, kFirstSlow = 4;
+
+  std::string Git(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(),
-                     {"/usr/bin/git", "-C", repository, "-c", "user.name=t",
+                     {"/usr/bin/git", "-C", repository_, "-c", "user.name=t",
                       "-c", "user.email=t@example.org"});
     const CommandResult result = RunCommand(std::move(arguments));
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     return result.output.substr(0, result.output.find('\n'));
-  };
-  std::filesystem::create_directories(repository);
-  git({"init", "-q"});
-  std::filesystem::copy_file(suite_, repository + "/suite.toml");
-  std::filesystem::copy_file(dir_.File("mm.py"), repository + "/mm.py");
-  std::vector<std::string> commits;
-  constexpr int kCommits = 7, kFirstSlow = 4;
-  for (int i = 0; i < kCommits; ++i) {
-    std::ofstream(repository + "/mm.trace")
-        << MatmulTrace(i < kFirstSlow ? 16 : 4);
-    std::ofstream(repository + "/number") << i;
-    git({"add", "-A"});
-    git({"commit", "-q", "-m", "commit " + std::to_string(i)});
-    commits.push_back(git({"rev-parse", "HEAD"}));
   }
-  const CommandResult found = Regress(
-      {"bisect", commits.front(), commits.back(), "--suite",
-       repository + "/suite.toml", "--benchmark", "matmul", "--repository",
-       repository, "--json", "--", "test", "-f", "number"});
-  ASSERT_EQ(found.exit_code, 0) << found.output << found.errors;
-  const Json answer = Parse(found);
-  EXPECT_EQ(answer["result"], "found");
-  EXPECT_EQ(answer["commit"], commits[kFirstSlow]);
-  EXPECT_LT(answer["builds"], kCommits);
-  // Its folders are gone.
-  EXPECT_EQ(git({"worktree", "list"}).find("bisect"), std::string::npos);
-  const CommandResult none =
-      Regress({"bisect", commits[0], commits[2], "--suite",
-               repository + "/suite.toml", "--benchmark", "matmul",
-               "--repository", repository, "--json", "--", "true"});
+
+  // Makes the commits; `write` writes one's files, which is slow or fast.
+  void MakeCommits(const std::function<void(bool slow)>& write) {
+    std::filesystem::create_directories(repository_);
+    Git({"init", "-q"});
+    for (int i = 0; i < kCommits; ++i) {
+      write(i >= kFirstSlow);
+      Write("number", std::to_string(i));
+      Git({"add", "-A"});
+      Git({"commit", "-q", "-m", "commit " + std::to_string(i)});
+      commits_.push_back(Git({"rev-parse", "HEAD"}));
+    }
+  }
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(repository_ + "/" + name) << text;
+  }
+
+  CommandResult Bisect(const std::string& benchmark, int good, int bad,
+                       const std::vector<std::string>& build) {
+    std::vector<std::string> arguments = {
+        "bisect",
+        commits_.at(static_cast<size_t>(good)),
+        commits_.at(static_cast<size_t>(bad)),
+        "--suite",
+        repository_ + "/suite.toml",
+        "--benchmark",
+        benchmark,
+        "--repository",
+        repository_,
+        "--json",
+        "--"};
+    arguments.insert(arguments.end(), build.begin(), build.end());
+    return Regress(arguments);
+  }
+  void ExpectFound(const CommandResult& found) {
+    ASSERT_EQ(found.exit_code, 0) << found.output << found.errors;
+    const Json answer = Parse(found);
+    EXPECT_EQ(answer["result"], "found");
+    EXPECT_EQ(answer["commit"], commits_[kFirstSlow]);
+    EXPECT_LT(answer["builds"], kCommits);
+    // Its folders are gone.
+    EXPECT_EQ(Git({"worktree", "list"}).find("bisect"), std::string::npos);
+  }
+
+  const std::string repository_ = dir_.File("repository");
+  std::vector<std::string> commits_;
+};
+
+TEST_F(BisectTest, FindsTheCommitOfAProgram) {
+  std::filesystem::create_directories(repository_);
+  std::filesystem::copy_file(suite_, repository_ + "/suite.toml");
+  std::filesystem::copy_file(dir_.File("mm.py"), repository_ + "/mm.py");
+  MakeCommits(
+      [&](bool slow) { Write("mm.trace", MatmulTrace(slow ? 4 : 16)); });
+  ExpectFound(Bisect("matmul", 0, kCommits - 1, {"test", "-f", "number"}));
+  const CommandResult none = Bisect("matmul", 0, 2, {"true"});
   EXPECT_EQ(none.exit_code, 3) << none.output << none.errors;
+}
+
+TEST_F(BisectTest, FindsTheCommitOfACommand) {
+  MakeCommits([&](bool slow) {
+    Write("bench.sh", kBenchScript);
+    Write("time", slow ? "1200" : "1000");
+    Write("suite.toml",
+          "name = \"commands\"\n"
+          "[[benchmark]]\n"
+          "name = \"parser\"\n"
+          "command = [\"sh\", \"bench.sh\", \"{dir}\"]\n");
+  });
+  ExpectFound(Bisect("parser/BM_x", 0, kCommits - 1, {"true"}));
+  // No commit has it.
+  EXPECT_EQ(Bisect("parser/BM_y", 0, kCommits - 1, {"true"}).exit_code, 4);
+  // No commit builds.
+  EXPECT_EQ(Bisect("parser/BM_x", 0, kCommits - 1, {"false"}).exit_code, 4);
+}
+
+// Default schedules against tuned ones; no time is asserted.
+TEST_F(RegressTest, ModelsAreComparedAsAWhole) {
+  dir_.Write("two_kernels.onnx", TwoKernels());
+  const std::string suite = dir_.Write("models.toml",
+                                       "name = \"models\"\n"
+                                       "[[benchmark]]\n"
+                                       "name = \"mlp\"\n"
+                                       "model = \"two_kernels.onnx\"\n"
+                                       "target = \"host,cores=1\"\n");
+  const CommandResult first =
+      Regress({"run", "--suite", suite, "--commit", "c1", "--json"});
+  ASSERT_EQ(first.exit_code, 0) << first.output << first.errors;
+  EXPECT_EQ(Verdict(first), "new");
+  EXPECT_GT(Parse(first)["benchmarks"][0]["candidate_seconds"], 0);
+  ASSERT_EQ(Tune({"run", dir_.File("two_kernels.onnx"), "--target",
+                  "host,cores=1", "--trials", "16"})
+                .exit_code,
+            0);
+  const CommandResult gate = Regress({"gate", "--suite", suite, "--commit",
+                                      "c2", "--baseline", "main", "--json"});
+  const Json one = Parse(gate)["benchmarks"][0];
+  EXPECT_EQ(one["comparison"], "compared") << gate.output << gate.errors;
+  EXPECT_GE(one["ratio"]["clusters"], 8) << gate.output;
+  EXPECT_GT(one["baseline_seconds"], 0);
+  // Both are stored.
+  ASSERT_EQ(
+      Regress({"run", "--suite", suite, "--commit", "c2", "--branch", "b"})
+          .exit_code,
+      0);
+  const Json again =
+      Parse(Regress({"compare", "c1", "c2", "--json"}))["benchmarks"][0];
+  EXPECT_EQ(again["comparison"], "compared") << again.dump();
+  EXPECT_GE(again["ratio"]["clusters"], 8) << again.dump();
+  // Another model under the name.
+  dir_.Write("two_kernels.onnx", TwoKernels(48));
+  const CommandResult other = Regress({"gate", "--suite", suite, "--commit",
+                                       "c3", "--baseline", "main", "--json"});
+  EXPECT_EQ(Verdict(other), "new") << other.output;
 }
 
 class ClosedRegressTest : public RegressFixture {};

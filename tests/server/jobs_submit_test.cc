@@ -56,8 +56,9 @@ TEST_F(JobsTest, ChoosingTheNextJobLooksAtEachOpenJobOnce) {
     after = jobs_->scheduling_figures();
   }
   ASSERT_GE(after.choices, before.choices + 20);
+  // One more choice may be under way.
   EXPECT_LE(after.examined - before.examined,
-            kOpen * (after.choices - before.choices));
+            kOpen * (after.choices - before.choices + 1));
   const std::vector<JobSnapshot> all = *jobs_->List();
   for (const JobSnapshot& one : all) {
     if (!Ended(one.state)) jobs_->Cancel(one.id).value();

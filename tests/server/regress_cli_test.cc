@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "base/mutex.h"
 #include "server/cli/regress_history.h"
+#include "server/cli/regress_model.h"
 #include "server/cli/regress_output.h"
 #include "server/cli/run_program.h"
 #include "server/cli/webhook_sender.h"
@@ -22,6 +23,37 @@ using ::testing::HasSubstr;
 using testing::HeaderOf;
 using ::testing::IsEmpty;
 using testing::Receiver;
+
+// --- Signatures of models ---
+
+TEST(ModelSignatureTest, ComesBackFromItsText) {
+  v1::ModelSignature model;
+  model.add_inputs()->set_dtype("float32");
+  model.mutable_inputs(0)->set_elements(1024);
+  model.add_inputs()->set_dtype("int8");
+  model.mutable_inputs(1)->set_elements(1);
+  model.add_outputs()->set_dtype("float16");
+  model.mutable_outputs(0)->set_elements(7);
+  const std::string text = SignatureText(model);
+  EXPECT_EQ(text, R"({"inputs":[["float32",1024],["int8",1]],)"
+                  R"("outputs":[["float16",7]]})");
+  EXPECT_TRUE(IsSignature(text));
+  const auto parsed = ParseSignature(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->SerializeAsString(), model.SerializeAsString());
+}
+
+TEST(ModelSignatureTest, OtherTextIsRefused) {
+  EXPECT_FALSE(IsSignature("@T.prim_func"));
+  EXPECT_FALSE(IsSignature(""));
+  for (const char* text :
+       {"", "{", "{}", R"({"inputs":[],"outputs":1})",
+        R"({"inputs":[["float32"]],"outputs":[]})",
+        R"({"inputs":[["float32",-1]],"outputs":[]})",
+        R"({"inputs":[[1,1]],"outputs":[]})", R"([["float32",1]])"}) {
+    EXPECT_FALSE(ParseSignature(text).ok()) << text;
+  }
+}
 
 // --- Histories ---
 

@@ -81,7 +81,9 @@ TEST_F(CompareRunnerTest, TimesBothInPairs) {
     }
     EXPECT_GT(reply.canary_seconds, 0);
     EXPECT_GT(reply.child_seconds, 0);
-    EXPECT_THAT(reply.isolation, StartsWith("seccomp"));
+    // Sanitizers need system calls that the filter refuses.
+    EXPECT_THAT(reply.isolation,
+                ::testing::AnyOf(StartsWith("seccomp"), StartsWith("rlimits")));
   }
 }
 
@@ -200,6 +202,77 @@ TEST_F(CompareRunnerTest, NamingALibraryDoesNotWeakenTheSandbox) {
   const CompareReply reply = Compare(request);
   EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
   EXPECT_EQ(reply.isolation, Compare(Pair("good", "good")).isolation);
+}
+
+// Model artifacts have no reference: they are compared with each other.
+class CompareModelsTest : public CompareRunnerTest {
+ protected:
+  void SetUp() override {
+    LoadWorkload request;
+    request.key = "workload";
+    request.input_seed = 1;
+    request.program.buffers = {Buffer(ElementType::kFloat32, true, false),
+                               Buffer(ElementType::kFloat32, false, true)};
+    const absl::StatusOr<LoadReply> reply = client_.Load(request);
+    ASSERT_TRUE(reply.ok() && reply->ok) << reply.status();
+  }
+  CompareReply CompareModels(const std::string& baseline,
+                             const std::string& candidate) {
+    CompareRequest request = Pair(baseline, candidate);
+    request.is_model = true;
+    return Compare(request);
+  }
+  void ExpectFailure(const std::string& baseline, const std::string& candidate,
+                     ComparedSide side, RunStatus status,
+                     const std::string& text) {
+    const CompareReply reply = CompareModels(baseline, candidate);
+    EXPECT_EQ(reply.status, status) << reply.error;
+    EXPECT_EQ(reply.failed, side) << reply.error;
+    EXPECT_THAT(reply.error, HasSubstr(text));
+    EXPECT_FALSE(reply.verified);
+    EXPECT_EQ(CompareModels("model_good", "model_good").status, RunStatus::kOk);
+  }
+};
+
+TEST_F(CompareModelsTest, EqualOnesAreTimed) {
+  const CompareReply reply = CompareModels("model_good", "model_good");
+  ASSERT_EQ(reply.status, RunStatus::kOk) << reply.error;
+  EXPECT_TRUE(reply.verified);
+  EXPECT_GE(reply.baseline_seconds.size(), 8u);
+}
+TEST_F(CompareModelsTest, RoundingIsAllowed) {
+  const CompareReply reply = CompareModels("model_good", "model_rounds");
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+  EXPECT_GT(reply.max_abs_error, 0);
+}
+TEST_F(CompareModelsTest, OtherOutputsAreTheCandidatesFault) {
+  ExpectFailure("model_good", "model_wrong", ComparedSide::kCandidate,
+                RunStatus::kWrongResult, "element 777");
+  ExpectFailure("model_good", "model_wavers", ComparedSide::kCandidate,
+                RunStatus::kWrongResult, "element 0");
+  ExpectFailure("model_wavers", "model_good", ComparedSide::kBaseline,
+                RunStatus::kWrongResult, "element 0");
+}
+TEST_F(CompareModelsTest, FailuresAreBlamedOnTheirModel) {
+  ExpectFailure("model_crashes", "model_good", ComparedSide::kBaseline,
+                RunStatus::kRunError, "SIGSEGV");
+  ExpectFailure("model_good", "model_fails", ComparedSide::kCandidate,
+                RunStatus::kRunError, "the function returned 7");
+  ExpectFailure("model_good", "model_is_not_made", ComparedSide::kCandidate,
+                RunStatus::kRunError, "a reason");
+  ExpectFailure("model_of_integers", "model_good", ComparedSide::kBaseline,
+                RunStatus::kRunError, "output 0 has another type");
+  ExpectFailure("model_good", "good", ComparedSide::kCandidate,
+                RunStatus::kRunError, "no such symbol: good_inputs");
+}
+TEST_F(CompareModelsTest, OtherWorkloadsAreNotTakenForModels) {
+  // A kernel for a workload without a reference, and the other way round.
+  EXPECT_THAT(Run("good").error, HasSubstr("no reference"));
+  EXPECT_EQ(Compare("good", "good").status, RunStatus::kRunError);
+  LoadDouble();
+  EXPECT_EQ(CompareModels("model_good", "model_good").status,
+            RunStatus::kRunError);
+  EXPECT_EQ(Compare("good", "good").status, RunStatus::kOk);
 }
 
 TEST_F(CompareRunnerTest, UnknownWorkloadsAreAskedFor) {

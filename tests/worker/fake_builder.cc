@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "worker/builder_protocol.h"
+#include "worker/frames.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -98,8 +99,10 @@ int Serve(const Objects& objects) {
       continue;
     }
     if (request.trace == "stall") {
-      const char part[] = "TFW\5\150\0\0\0\0\1\0\0\0\0\0\0only a part";
-      if (write(1, part, sizeof part - 1) < 0) return 1;
+      // The header announces 256 bytes.
+      std::string part("TFW?\x68\0\0\0\0\1\0\0\0\0\0\0only a part", 27);
+      part[3] = static_cast<char>(kFrameVersion);
+      if (write(1, part.data(), part.size()) < 0) return 1;
       Sleep(1000000);
     }
     WriteFrame(1, -1, static_cast<uint32_t>(BuilderFrame::kBuildReply),

@@ -68,7 +68,7 @@ TEST(FramesTest, LayoutIsAsDocumented) {
   char bytes[18];
   ASSERT_EQ(read(pipe.reader(), bytes, sizeof bytes), 18);
   EXPECT_EQ(std::string(bytes, sizeof bytes),
-            std::string("TFW\x05\x04\x03\x02\x01\x02\0\0\0\0\0\0\0ab", 18));
+            std::string("TFW\x06\x04\x03\x02\x01\x02\0\0\0\0\0\0\0ab", 18));
 }
 
 TEST(FramesTest, ReadsNoByteBeyondTheFrame) {

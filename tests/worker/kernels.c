@@ -306,6 +306,48 @@ PACKED_KERNEL(packs_large_twice, good, 8 * kLarge,
               ReverseLarge(source, (float*)packed + kLarge),
               return DoubleLargeReversed((float*)in + kLarge, out))
 
+// Models (docs/formats.md, "Model artifacts") of one input and one output, of
+// kElements floats each.
+typedef struct {
+  const char* name;
+  int32_t dtype, rank;
+  const int64_t* shape;
+} TensorInfo;
+static const int64_t kModelShape[] = {kElements};
+
+#define MODEL(name, output_dtype, create_code, run_body)                  \
+  int name##_inputs(void) { return 1; }                                   \
+  int name##_outputs(void) { return 1; }                                  \
+  const TensorInfo* name##_input(int i) {                                 \
+    static const TensorInfo info = {"in", 1, 1, kModelShape};             \
+    return i == 0 ? &info : NULL;                                         \
+  }                                                                       \
+  const TensorInfo* name##_output(int i) {                                \
+    static const TensorInfo info = {"out", output_dtype, 1, kModelShape}; \
+    return i == 0 ? &info : NULL;                                         \
+  }                                                                       \
+  int name##_create(const void* options, void** model) {                  \
+    *model = (create_code) == 0 ? malloc(16) : NULL;                      \
+    return create_code;                                                   \
+  }                                                                       \
+  int name##_run(void* model, const void* const* inputs,                  \
+                 void* const* outputs) {                                  \
+    void *in = (void*)inputs[0], *out = outputs[0];                       \
+    if (model == NULL) return 5;                                          \
+    run_body;                                                             \
+  }                                                                       \
+  void name##_destroy(void* model) { free(model); }                       \
+  const char* name##_error(void) { return "a reason"; }
+
+MODEL(model_good, 1, 0, return good(in, out))
+MODEL(model_wrong, 1, 0, good(in, out); ((float*)out)[777] += 1; return 0)
+MODEL(model_rounds, 1, 0, good(in, out); ((float*)out)[777] += 1e-4f; return 0)
+MODEL(model_wavers, 1, 0, return wrong_later(in, out))
+MODEL(model_crashes, 1, 0, return crash(in, out))
+MODEL(model_fails, 1, 0, return 7)
+MODEL(model_is_not_made, 1, 3, return good(in, out))
+MODEL(model_of_integers, 6, 0, return good(in, out))
+
 // Oracles of some of these (compiler/oracle/oracle.h): `oracle_NAME` makes the
 // outputs of NAME and allows each float a millionth of itself.
 static int WithBounds(int code, const float* out, float* bounds, int count) {

@@ -1,6 +1,7 @@
 #include "worker/builder/analysis.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 

@@ -188,6 +188,17 @@ TEST(GoogleBenchmarkTest, RejectsWhatIsNot) {
   EXPECT_THAT(Error(std::string(100, '{')), HasSubstr("no JSON object"));
 }
 
+TEST(GoogleBenchmarkTest, NamesOfSuffixesAloneAreKept) {
+  const absl::StatusOr<BenchmarkRun> run = ParseGoogleBenchmark(R"({
+    "benchmarks": [
+      {"name": "/repeats:3", "real_time": 3},
+      {"name": "_mean", "run_type": "aggregate", "aggregate_name": "mean",
+       "real_time": 3}]})");
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->benchmarks[0].name, "/repeats:3");
+  EXPECT_EQ(run->benchmarks[1].name, "_mean");
+}
+
 TEST(GoogleBenchmarkTest, LargeIterationCountsDoNotOverflow) {
   const absl::StatusOr<BenchmarkRun> run = ParseGoogleBenchmark(R"({
     "benchmarks": [

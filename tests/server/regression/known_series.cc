@@ -118,7 +118,8 @@ std::vector<KnownSeries> LiteratureSeries() {
   std::vector<KnownSeries> all;
   {
     KnownSeries series{.name = "ecp, set.seed(250)",
-                       .changes = {100, 200, 300}};
+                       .changes = {100, 200, 300},
+                       .threshold = 3};
     RRandom random(250);
     random.Normals(100, 0, 1, &series.values);
     random.Normals(100, 0, 3, &series.values);
@@ -127,7 +128,8 @@ std::vector<KnownSeries> LiteratureSeries() {
     all.push_back(std::move(series));
   }
   {
-    KnownSeries series{.name = "ecp, set.seed(100)", .changes = {100, 200}};
+    KnownSeries series{
+        .name = "ecp, set.seed(100)", .changes = {100, 200}, .threshold = 3};
     RRandom random(100);
     random.Normals(100, 0, 1, &series.values);
     random.Normals(100, 3, 1, &series.values);
@@ -141,7 +143,8 @@ std::vector<KnownSeries> LiteratureSeries() {
   all.push_back({.name = "Otava, second",
                  .values = {2.02, 2.03, 2.01, 2.04, 1.82, 1.85, 1.79, 1.81,
                             1.80, 1.76, 1.78},
-                 .changes = {4}});
+                 .changes = {4},
+                 .threshold = 0.1});
   return all;
 }
 
@@ -164,11 +167,13 @@ size_t Matches(const std::vector<size_t>& known,
 
 std::vector<size_t> ThresholdAlarms(const std::vector<double>& values,
                                     double threshold) {
-  constexpr size_t kBefore = 10;
+  constexpr size_t kFewest = 3, kMost = 10;
   std::vector<size_t> alarms;
-  for (size_t i = kBefore; i < values.size(); ++i) {
-    double mean = 0;
-    for (size_t j = i - kBefore; j < i; ++j) mean += values[j] / kBefore;
+  for (size_t i = kFewest; i < values.size(); ++i) {
+    const size_t count = std::min(i, kMost);
+    double sum = 0;
+    for (size_t j = i - count; j < i; ++j) sum += values[j];
+    const double mean = sum / static_cast<double>(count);
     if (std::abs(values[i] - mean) > threshold) alarms.push_back(i);
   }
   return alarms;

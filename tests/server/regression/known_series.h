@@ -12,6 +12,9 @@ struct KnownSeries {
   std::string name;
   std::vector<double> values;
   std::vector<size_t> changes;  // indices of the first points after changes
+  // What a fixed threshold would be: 5 % of a time, or three standard
+  // deviations of the first segment where values are no times.
+  double threshold = 0.05;
 };
 
 // Twenty histories of a benchmark, logarithms of times: steps of 0.5 to 8 %,
@@ -32,8 +35,9 @@ std::vector<KnownSeries> LiteratureSeries();
 size_t Matches(const std::vector<size_t>& known,
                const std::vector<size_t>& found, size_t tolerance);
 
-// What it is compared with: alarms where a point exceeds the mean of the ten
-// before it, or falls below it, by more than `threshold` (in logarithms).
+// What it is compared with: alarms where a point is above or below the mean of
+// the points before it, at most ten and at least three, by more than
+// `threshold`.
 std::vector<size_t> ThresholdAlarms(const std::vector<double>& values,
                                     double threshold);
 

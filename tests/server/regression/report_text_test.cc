@@ -54,6 +54,17 @@ TEST(ReportTextTest, MarkdownTextIsNoMarkup) {
   EXPECT_EQ(MarkdownText("https://x www.x"), "https:<!-- -->//x www<!-- -->.x");
 }
 
+TEST(ReportTextTest, LinksLeadToTheWeb) {
+  EXPECT_TRUE(IsLink("https://ci.example/run/1?a=1&b=2#c"));
+  EXPECT_TRUE(IsLink("http://localhost:8080/"));
+  EXPECT_FALSE(IsLink(""));
+  EXPECT_FALSE(IsLink("javascript:alert(1)"));
+  EXPECT_FALSE(IsLink("https://a b"));
+  EXPECT_FALSE(IsLink("https://a>b"));
+  EXPECT_FALSE(IsLink("https://a|b"));
+  EXPECT_FALSE(IsLink("https://" + std::string(500, 'a')));
+}
+
 TEST(ReportTextTest, CsvFieldsAreQuotedAndNoFormulas) {
   EXPECT_EQ(CsvText("a b"), "a b");
   EXPECT_EQ(CsvText("a,b"), "\"a,b\"");

@@ -131,6 +131,7 @@ TEST(SuiteTest, MistypedKeysGetTheNearestOne) {
 
 TEST(SuiteTest, RejectsWhatIsNoSuite) {
   EXPECT_THAT(Error("name = "), HasSubstr("suite.toml:1:"));
+  EXPECT_THAT(Error("[=]"), HasSubstr("suite.toml:1:2:"));
   EXPECT_THAT(Error(""), HasSubstr("no benchmarks"));
   EXPECT_THAT(Error("benchmark = []"), HasSubstr("no benchmarks"));
   EXPECT_THAT(Error("benchmark = 3"), HasSubstr("list of tables"));

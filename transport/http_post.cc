@@ -24,7 +24,16 @@ struct Free {
 template <typename T>
 using Owned = std::unique_ptr<T, Free>;
 
-size_t Drop(char* /*data*/, size_t size, size_t count, void* /*into*/) {
+struct Body {
+  size_t most_bytes = 0;
+  std::string* text = nullptr;
+};
+
+// The rest is read and dropped, so that the answer counts.
+size_t TakeBody(char* data, size_t size, size_t count, void* into) {
+  const Body& body = *static_cast<const Body*>(into);
+  const size_t room = body.most_bytes - body.text->size();
+  body.text->append(data, std::min(size * count, room));
   return size * count;
 }
 
@@ -97,7 +106,9 @@ HttpAnswer Post(const HttpPost& post) {
   set(CURLOPT_TIMEOUT_MS,
       static_cast<long>(absl::ToInt64Milliseconds(post.limit)));
   set(CURLOPT_ERRORBUFFER, error);
-  set(CURLOPT_WRITEFUNCTION, Drop);
+  Body body = {post.most_answer_bytes, &answer.body};
+  set(CURLOPT_WRITEFUNCTION, TakeBody);
+  set(CURLOPT_WRITEDATA, &body);
   set(CURLOPT_HEADERFUNCTION, TakeHeader);
   set(CURLOPT_HEADERDATA, &answer.retry_after);
   if (post.stop != nullptr) {

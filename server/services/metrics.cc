@@ -78,7 +78,7 @@ void AddDevices(const std::vector<DeviceFigures>& devices, Families& text) {
     text.Sample({{"device", device.name}}, device.busy_seconds);
   }
   text.Add("tilefarm_device_clock_hertz", Type::Gauge,
-           "Clock at the device's latest measurement, where its system tells.");
+           "Clock at the device's latest measurement, where it is known.");
   for (const DeviceFigures& device : devices) {
     if (device.clock_hertz > 0) {
       text.Sample({{"device", device.name}}, device.clock_hertz);

@@ -21,6 +21,7 @@
 #include "server/services/admin_service.h"
 #include "server/services/convert.h"
 #include "server/services/credentials.h"
+#include "server/services/device_clock.h"
 #include "server/services/farm_service.h"
 #include "server/services/http_port.h"
 #include "server/services/metrics.h"
@@ -195,7 +196,8 @@ class GrpcServer : public Server {
       figures.each_device.push_back(
           {.name = device.name,
            .busy_seconds = device.busy_seconds,
-           .clock_hertz = NumberIn(device.device_state, "clock_mhz") * kMega,
+           .clock_hertz =
+               ClockOf(device.target, device.device_state).mhz * kMega,
            .temperature_celsius =
                NumberIn(device.device_state, "temperature_c")});
     }

@@ -11,10 +11,12 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "transport/http_post.h"
@@ -23,7 +25,8 @@ namespace tilefarm::spans {
 namespace {
 
 constexpr char kPath[] = "/v1/traces";
-constexpr absl::Duration kAttempt = absl::Seconds(10);
+constexpr size_t kMostAnswerBytes = size_t{64} << 10;
+constexpr size_t kMostMessageBytes = 200;
 // Of all attempts together while the server shuts down.
 constexpr absl::Duration kLastAttempts = absl::Seconds(2);
 
@@ -31,6 +34,12 @@ std::string UrlOf(const std::string& collector) {
   const bool slash = absl::EndsWith(collector, "/");
   return absl::StrCat(collector.substr(0, collector.size() - (slash ? 1 : 0)),
                       kPath);
+}
+
+// OTLP/HTTP, "Retryable response codes", and no answer.
+bool IsRetried(int status) {
+  return status == 0 || status == 429 || status == 502 || status == 503 ||
+         status == 504;
 }
 
 }  // namespace
@@ -67,6 +76,11 @@ absl::StatusOr<std::vector<std::string>> ReadHeaders(const std::string& path) {
 
 absl::Status CheckExporter(const ExporterOptions& options) {
   TF_RETURN_IF_ERROR(transport::CheckHttpUrl(options.url));
+  if (absl::StrContains(options.url, '?') ||
+      absl::StrContains(options.url, '#')) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the URL is that of a collector, to which ", kPath, " is added"));
+  }
   return options.headers_file.empty()
              ? absl::OkStatus()
              : ReadHeaders(options.headers_file).status();
@@ -104,14 +118,23 @@ SpanExporter::~SpanExporter() {
 
 void SpanExporter::Add(const std::string& job_id,
                        std::span<const jobs::LoggedLife> lives) {
-  MutexLock lock(mutex_);
-  const size_t room = options_.most_waiting - waiting_.size();
-  const size_t taken = std::min(room, lives.size());
-  for (const jobs::LoggedLife& life : lives.first(taken)) {
-    waiting_.push_back({job_id, life});
+  bool overflows = false;
+  {
+    MutexLock lock(mutex_);
+    const size_t room = options_.most_waiting - waiting_.size();
+    const size_t taken = std::min(room, lives.size());
+    for (const jobs::LoggedLife& life : lives.first(taken)) {
+      waiting_.push_back({job_id, life});
+    }
+    figures_.dropped += static_cast<int64_t>(lives.size() - taken);
+    overflows = taken < lives.size() && !full_;
+    full_ = full_ || overflows;
+    changed_.NotifyAll();
   }
-  figures_.dropped += static_cast<int64_t>(lives.size() - taken);
-  changed_.NotifyAll();
+  if (!overflows) return;
+  Log(LogLevel::kWarning, "spans",
+      absl::StrCat("the spans of ", options_.most_waiting,
+                   " candidates wait for the collector; more are dropped"));
 }
 
 ExporterFigures SpanExporter::figures() const {
@@ -133,6 +156,7 @@ std::vector<JobLife> SpanExporter::NextBatch() {
       std::make_move_iterator(waiting_.begin()),
       std::make_move_iterator(waiting_.begin() + static_cast<long>(count)));
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<long>(count));
+  if (waiting_.empty()) full_ = false;
   return batch;
 }
 
@@ -153,31 +177,58 @@ void SpanExporter::Count(size_t lives, const std::string& problem) {
     MutexLock lock(mutex_);
     (sent ? figures_.sent : figures_.dropped) += static_cast<int64_t>(lives);
   }
-  if (sent != complained_) return;
-  // Once for each time that the collector is away.
-  complained_ = !sent;
-  if (sent) {
-    Log(LogLevel::kInfo, "spans", "the collector takes spans again");
-  } else {
-    Log(LogLevel::kWarning, "spans",
-        absl::StrCat("the collector takes no spans, which are dropped: ",
-                     problem));
-  }
+  if (!sent) return Complain(problem);
+  if (!complained_) return;
+  complained_ = false;
+  Log(LogLevel::kInfo, "spans", "the collector takes spans again");
+}
+
+void SpanExporter::Complain(const std::string& problem) {
+  if (complained_) return;
+  complained_ = true;
+  Log(LogLevel::kWarning, "spans",
+      absl::StrCat("the collector takes no spans, which wait and may be lost: ",
+                   problem));
+}
+
+void SpanExporter::ReadAnswer(const std::string& body) {
+  const auto json = ParseJson(body);
+  if (refused_ || !json.is_object()) return;
+  const auto partial = json.find("partialSuccess");
+  if (partial == json.end() || !partial->is_object()) return;
+  // A 64-bit number is a text in the JSON of protocol buffers.
+  const auto rejected = partial->find("rejectedSpans");
+  if (rejected == partial->end() || *rejected == 0 || *rejected == "0") return;
+  refused_ = true;
+  const auto message = partial->find("errorMessage");
+  Log(LogLevel::kWarning, "spans",
+      absl::StrCat("the collector refuses spans: ",
+                   message != partial->end() && message->is_string()
+                       ? absl::CHexEscape(message->get<std::string>().substr(
+                             0, kMostMessageBytes))
+                       : "it does not say why"));
 }
 
 void SpanExporter::Send(const std::vector<JobLife>& batch) {
   transport::HttpPost post{.url = UrlOf(options_.url),
                            .headers = headers_,
                            .body = ExportRequest(sender_, batch),
-                           .limit = kAttempt,
+                           .limit = options_.attempt_limit,
+                           .most_answer_bytes = kMostAnswerBytes,
                            .stop = &stop_};
   for (int attempts = 1; !stop_; ++attempts) {
     const transport::HttpAnswer answer = transport::Post(post);
-    if (answer.ok()) return Count(batch.size(), "");
+    if (answer.ok()) {
+      ReadAnswer(answer.body);
+      return Count(batch.size(), "");
+    }
+    if (stop_) break;
+    if (!IsRetried(answer.status)) return Count(batch.size(), answer.problem);
     const std::optional<absl::Duration> delay = regression::WebhookRetryDelay(
         attempts, {.status = answer.status, .retry_after = answer.retry_after},
         absl::Now(), rng_.Uniform(), options_.retries);
     if (!delay.has_value()) return Count(batch.size(), answer.problem);
+    Complain(answer.problem);
     if (!Sleep(*delay)) break;
   }
   // The last attempt, also of a batch that was on its way: a collector knows

@@ -1,6 +1,7 @@
 // Sends the lives of candidates to a collector, in batches from a thread of its
 // own. Nothing else waits for the collector: while it is away, lives wait in a
-// queue, and beyond that they are dropped and counted.
+// queue, and beyond that they are dropped and counted. The log has one line
+// when that begins and one when it ends.
 #ifndef TILEFARM_SERVER_SPANS_EXPORTER_H_
 #define TILEFARM_SERVER_SPANS_EXPORTER_H_
 
@@ -33,7 +34,8 @@ struct ExporterOptions {
   size_t most_waiting = 20'000;  // lives
   size_t batch = 256;
   absl::Duration delay = absl::Seconds(1);  // in which a batch is collected
-  // No answer, 429 and most of 5xx are tried again.
+  absl::Duration attempt_limit = absl::Seconds(10);
+  // No answer, 429, 502, 503 and 504 are tried again, as the protocol wants.
   regression::WebhookRetries retries = {.most_attempts = 8,
                                         .first_delay = absl::Seconds(1),
                                         .factor = 2,
@@ -45,7 +47,7 @@ struct ExporterOptions {
 absl::StatusOr<std::vector<std::string>> ReadHeaders(const std::string& path);
 
 // The URL and the file. Errors of ReadHeaders; InvalidArgument: the URL is
-// none.
+// none, or has a part after "?" or "#".
 absl::Status CheckExporter(const ExporterOptions& options);
 
 struct ExporterFigures {
@@ -78,6 +80,10 @@ class SpanExporter {
   bool Sleep(absl::Duration duration);
   // They were sent; with a problem: they are dropped.
   void Count(size_t lives, const std::string& problem);
+  // Once for each time that the collector is away.
+  void Complain(const std::string& problem);
+  // What the collector says of spans that it took in part.
+  void ReadAnswer(const std::string& body);
 
   const ExporterOptions options_;
   const std::vector<std::string> headers_;
@@ -86,11 +92,13 @@ class SpanExporter {
   CondVar changed_;
   std::deque<JobLife> waiting_ ABSL_GUARDED_BY(mutex_);
   ExporterFigures figures_ ABSL_GUARDED_BY(mutex_);
+  bool full_ ABSL_GUARDED_BY(mutex_) = false;  // and it was said
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> stop_ = false;  // ends_, for a POST that is on its way
   // Used on the thread alone.
   Rng rng_;
   bool complained_ = false;  // since it last worked
+  bool refused_ = false;     // it was said that spans are refused
   absl::Duration last_until_ = absl::ZeroDuration();
   std::thread thread_;
 };

@@ -68,6 +68,22 @@ class Page:
         self.browser.get(f"{self.served.pages}/#/{address}")
         self.wait(heading)
 
+    def drawn(self, address, heading):
+        """Goes to another view of the page that is open. Milliseconds from the
+        click to the second frame after the view stands."""
+        return self.browser.execute_async_script(
+            "const [address, heading, done] = arguments;"
+            "const start = performance.now();"
+            "location.hash = '#/' + address;"
+            "const look = () => {"
+            "  const h1 = document.querySelector('h1');"
+            "  if (!h1 || !h1.textContent.includes(heading))"
+            "    return setTimeout(look, 1);"
+            "  requestAnimationFrame(() => requestAnimationFrame(() =>"
+            "    requestAnimationFrame(() =>"
+            "      done(performance.now() - start))));"
+            "}; look();", address, heading)
+
     def wait(self, heading):
         until(f"a page about {heading}", lambda: heading in self.text("h1"))
         self.browser.execute_async_script(
@@ -307,19 +323,7 @@ class DashboardTest(unittest.TestCase):
                      "10,000"),
                     ("1,000 devices", "devices", "Devices", "board.0999")):
                 page.open("database", "Database")
-                # From the click to the second frame after the view stands.
-                took = page.browser.execute_async_script(
-                    "const [address, heading, done] = arguments;"
-                    "const start = performance.now();"
-                    "location.hash = '#/' + address;"
-                    "const look = () => {"
-                    "  const h1 = document.querySelector('h1');"
-                    "  if (!h1 || !h1.textContent.includes(heading))"
-                    "    return setTimeout(look, 1);"
-                    "  requestAnimationFrame(() => requestAnimationFrame(() =>"
-                    "    requestAnimationFrame(() =>"
-                    "      done(performance.now() - start))));"
-                    "}; look();", address, heading)
+                took = page.drawn(address, heading)
                 print(f"{name}: drawn after {took:.0f} ms")
                 self.assertIn(shown, page.text("main"))
                 page.shot(name.replace(",", "").replace(" ", "-"))

@@ -13,6 +13,7 @@
 #include "server/api/query.h"
 #include "server/api/route.h"
 #include "server/security/roles.h"
+#include "server/services/device_clock.h"
 
 namespace tilefarm::api {
 namespace {
@@ -193,14 +194,45 @@ TEST(RooflineTest, LimitsFollowFromTargetAndClock) {
   EXPECT_EQ(roofline.flops, 64 * 32);
   EXPECT_EQ(roofline.bytes, 2 * 64 * 32 * 4);
   EXPECT_EQ(roofline.cores, 2);
-  // Two multiply-adds of vectors of 16 numbers, on two cores.
-  EXPECT_EQ(roofline.peak_flops_per_second,
-            2 * 4e9 * 2 * 2 * target->vector_bits / 32);
+  // A multiply-add of vectors of 16 numbers, on two cores.
+  EXPECT_EQ(roofline.peak_flops_per_second, 2 * 4e9 * 2 * 512 / 32);
   ASSERT_EQ(roofline.bandwidths.size(), 3u);
   EXPECT_EQ(roofline.bandwidths[2].level, "memory");
   EXPECT_GT(roofline.bandwidths[0].bytes_per_second,
             roofline.bandwidths[1].bytes_per_second);
   EXPECT_EQ(RooflineOf(**program, *target, 0).peak_flops_per_second, 0);
+  // Two a cycle, as most cores have, and with half the vectors.
+  for (const char* other : {"x86-64:znver5,cores=1", "x86-64:znver3,cores=1",
+                            "x86-64:znver4,-avx512f,cores=1"}) {
+    const auto wide = target::ParseKey(other);
+    ASSERT_TRUE(wide.ok()) << wide.status();
+    EXPECT_EQ(RooflineOf(**program, *wide, 4e9).peak_flops_per_second,
+              2 * 4e9 * 2 * wide->vector_bits / 32)
+        << other;
+  }
+}
+
+TEST(DeviceClockTest, TheCanaryTellsTheClock) {
+  const std::string state =
+      R"({"clock_mhz":2596.1,"canary_seconds":0.000010000})";
+  const services::DeviceClock clock =
+      services::ClockOf("x86-64:znver5,cores=1", state);
+  EXPECT_TRUE(clock.measured);
+  EXPECT_EQ(clock.mhz, 4000);
+  // Where the length of a step is not known, or the canary was disturbed.
+  const auto reported = [](const std::string& target, const std::string& json) {
+    const services::DeviceClock found = services::ClockOf(target, json);
+    EXPECT_FALSE(found.measured);
+    return found.mhz;
+  };
+  EXPECT_EQ(reported("x86-64:gracemont,cores=1", state), 2596.1);
+  EXPECT_EQ(reported("aarch64:cortex-a72", state), 2596.1);
+  EXPECT_EQ(reported("x86-64:znver5", R"({"clock_mhz":2000})"), 2000);
+  EXPECT_EQ(
+      reported("x86-64:znver5", R"({"clock_mhz":2000,"canary_seconds":0.5})"),
+      2000);
+  EXPECT_EQ(reported("x86-64:znver5", R"({"canary_seconds":1e-300})"), 0);
+  EXPECT_EQ(reported("x86-64:znver5", "damaged"), 0);
 }
 
 }  // namespace

@@ -156,6 +156,105 @@ TEST(OtlpTest, ALifeIsATrace) {
   EXPECT_EQ(ExportRequest(sender, lives), request);
 }
 
+// Reads a request as a collector does, by the schema of the protocol's JSON
+// (opentelemetry/proto/trace/v1/trace.proto): unknown fields and wrong types
+// are errors. Returns the spans by trace.
+class Collector {
+ public:
+  static std::map<std::string, std::vector<Json>> Read(
+      const std::string& text) {
+    Collector reader;
+    const Json request = Json::parse(text);
+    reader.Object(request, {"resourceSpans"});
+    for (const Json& resource : request.at("resourceSpans")) {
+      reader.Object(resource, {"resource", "scopeSpans"});
+      reader.Object(resource.at("resource"), {"attributes"});
+      reader.Attributes(resource.at("resource").at("attributes"));
+      for (const Json& scope : resource.at("scopeSpans")) {
+        reader.Object(scope, {"scope", "spans"});
+        reader.Object(scope.at("scope"), {"name", "version"});
+        for (const Json& span : scope.at("spans")) reader.Span(span);
+      }
+    }
+    return reader.traces_;
+  }
+
+ private:
+  void Object(const Json& json, const std::set<std::string>& known) {
+    ASSERT_TRUE(json.is_object()) << json;
+    for (const auto& [key, value] : json.items()) {
+      EXPECT_TRUE(known.contains(key)) << key;
+    }
+  }
+  void Attributes(const Json& attributes) {
+    for (const Json& one : attributes) {
+      Object(one, {"key", "value"});
+      EXPECT_FALSE(one.at("key").get<std::string>().empty());
+      Object(one.at("value"), {"stringValue"});
+      EXPECT_TRUE(one.at("value").at("stringValue").is_string());
+    }
+  }
+  static void Id(const Json& id, size_t digits) {
+    const auto text = id.get<std::string>();
+    EXPECT_EQ(text.size(), digits);
+    EXPECT_EQ(text.find_first_not_of("0123456789abcdef"), std::string::npos);
+    EXPECT_NE(text.find_first_not_of('0'), std::string::npos);
+  }
+  // fixed64: decimal digits in a text.
+  static uint64_t Nanoseconds(const Json& at) {
+    const auto text = at.get<std::string>();
+    EXPECT_EQ(text.find_first_not_of("0123456789"), std::string::npos) << text;
+    return std::stoull(text);
+  }
+  void Span(const Json& span) {
+    Object(span,
+           {"traceId", "spanId", "parentSpanId", "name", "kind",
+            "startTimeUnixNano", "endTimeUnixNano", "attributes", "status"});
+    Id(span.at("traceId"), 32);
+    Id(span.at("spanId"), 16);
+    if (span.contains("parentSpanId")) Id(span.at("parentSpanId"), 16);
+    EXPECT_TRUE(span.at("kind").is_number_integer());
+    EXPECT_LE(Nanoseconds(span.at("startTimeUnixNano")),
+              Nanoseconds(span.at("endTimeUnixNano")));
+    if (span.contains("attributes")) Attributes(span.at("attributes"));
+    if (span.contains("status")) {
+      Object(span.at("status"), {"code", "message"});
+      EXPECT_TRUE(span.at("status").at("code").is_number_integer());
+    }
+    traces_[span.at("traceId")].push_back(span);
+  }
+
+  std::map<std::string, std::vector<Json>> traces_;
+};
+
+TEST(OtlpTest, RequestsFollowTheSchema) {
+  jobs::LoggedLife odd = Life("b \"\n\xff", 5);  // not UTF-8
+  odd.status = "run_error";
+  odd.device = "";
+  jobs::LoggedLife short_one = Life("c", 1);
+  short_one.sampled = short_one.queued = short_one.leased = short_one.building =
+      short_one.built = short_one.running = absl::InfinitePast();
+  const std::vector<JobLife> lives = {
+      {"job-1", Life("a", 0)}, {"job-1", odd}, {"job-2", short_one}};
+  const auto traces = Collector::Read(ExportRequest({}, lives));
+  ASSERT_EQ(traces.size(), 3u);
+  for (const auto& [id, spans] : traces) {
+    // One root, and all others below it and within its time.
+    std::map<std::string, Json> by_id;
+    for (const Json& span : spans) by_id[span.at("spanId")] = span;
+    EXPECT_EQ(by_id.size(), spans.size());
+    EXPECT_FALSE(spans[0].contains("parentSpanId"));
+    for (size_t i = 1; i < spans.size(); ++i) {
+      EXPECT_EQ(spans[i].at("parentSpanId"), spans[0].at("spanId"));
+      EXPECT_GE(
+          std::stoull(spans[i].at("startTimeUnixNano").get<std::string>()),
+          std::stoull(spans[0].at("startTimeUnixNano").get<std::string>()));
+      EXPECT_LE(std::stoull(spans[i].at("endTimeUnixNano").get<std::string>()),
+                std::stoull(spans[0].at("endTimeUnixNano").get<std::string>()));
+    }
+  }
+}
+
 TEST(OtlpTest, FailuresAreMarkedAndWhatDidNotHappenIsLeftOut) {
   jobs::LoggedLife life = Life("a", 0);
   life.status = "compile_error";
@@ -198,6 +297,88 @@ TEST(ExporterTest, LivesReachTheCollectorAfterItWasBusy) {
   EXPECT_EQ(HeaderOf(request, "Content-Type"), "application/json");
   EXPECT_EQ(HeaderOf(request, "Authorization"), "Bearer secret");
   EXPECT_EQ(SpansIn(request.substr(request.find("\r\n\r\n") + 4)).size(), 8u);
+}
+
+TEST(ExporterTest, RetryAfterIsHonoured) {
+  // Longer than the test waits, were it not bounded by the longest delay.
+  Receiver receiver({"503 Busy\r\nRetry-After: 3600\r\n",
+                     "429 Slow\r\nRetry-After: 0\r\n", "200 OK\r\n"});
+  auto exporter = SpanExporter::Start(Options(receiver.url()), {});
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  (*exporter)->Add("job-1", std::vector{Life("a", 0)});
+  EXPECT_TRUE(Until([&] { return (*exporter)->figures().sent == 1; }));
+  // All three are the same request.
+  ASSERT_EQ(receiver.requests().size(), 3u);
+  EXPECT_EQ(receiver.requests()[0], receiver.requests()[2]);
+}
+
+TEST(ExporterTest, CollectorsThatCloseOrStallAreAskedAgain) {
+  Receiver receiver({Receiver::kCloses, Receiver::kStalls, "200 OK\r\n"});
+  ExporterOptions options = Options(receiver.url());
+  options.attempt_limit = absl::Milliseconds(200);
+  auto exporter = SpanExporter::Start(options, {});
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  (*exporter)->Add("job-1", std::vector{Life("a", 0)});
+  EXPECT_TRUE(Until([&] { return (*exporter)->figures().sent == 1; }));
+  EXPECT_EQ((*exporter)->figures().dropped, 0);
+}
+
+TEST(ExporterTest, AStalledCollectorIsGivenUp) {
+  Receiver receiver({Receiver::kStalls, Receiver::kStalls, Receiver::kStalls});
+  ExporterOptions options = Options(receiver.url());
+  options.attempt_limit = absl::Milliseconds(50);
+  auto exporter = SpanExporter::Start(options, {});
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  (*exporter)->Add("job-1", std::vector{Life("a", 0)});
+  EXPECT_TRUE(Until([&] { return (*exporter)->figures().dropped == 1; }));
+  EXPECT_EQ((*exporter)->figures().sent, 0);
+}
+
+TEST(ExporterTest, TheEndDoesNotWaitForAStalledCollector) {
+  Receiver receiver({Receiver::kStalls, Receiver::kStalls});
+  ExporterOptions options = Options(receiver.url());
+  options.attempt_limit = absl::Hours(1);
+  auto exporter = SpanExporter::Start(options, {});
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  (*exporter)->Add("job-1", std::vector{Life("a", 0)});
+  ASSERT_TRUE(Until([&] { return receiver.taken() == 1; }));
+  exporter->reset();  // returns; the second request is the last attempt
+  EXPECT_EQ(receiver.requests().size(), 2u);
+}
+
+TEST(ExporterTest, SpansThatARefusalNamesAreNotSentAgain) {
+  // What is refused in part counts as sent, as the protocol wants.
+  Receiver receiver(
+      {"200 OK\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":"
+       "\"3\",\"errorMessage\":\"too old\"}}"});
+  auto exporter = SpanExporter::Start(Options(receiver.url()), {});
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  ::testing::internal::CaptureStderr();
+  (*exporter)->Add("job-1", std::vector{Life("a", 0)});
+  EXPECT_TRUE(Until([&] { return (*exporter)->figures().sent == 1; }));
+  exporter->reset();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("the collector refuses spans: too old"));
+  EXPECT_EQ(receiver.requests().size(), 1u);
+}
+
+TEST(ExporterTest, TroubleIsLoggedOnce) {
+  Receiver receiver({"400 Bad\r\n", "500 Bad\r\n", "200 OK\r\n"});
+  auto exporter = SpanExporter::Start(Options(receiver.url()), {});
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  ::testing::internal::CaptureStderr();
+  (*exporter)->Add("job-1", std::vector{Life("a", 0)});
+  EXPECT_TRUE(Until([&] { return (*exporter)->figures().dropped == 1; }));
+  (*exporter)->Add("job-1", std::vector{Life("b", 0)});
+  EXPECT_TRUE(Until([&] { return (*exporter)->figures().dropped == 2; }));
+  (*exporter)->Add("job-1", std::vector{Life("c", 0)});
+  EXPECT_TRUE(Until([&] { return (*exporter)->figures().sent == 1; }));
+  exporter->reset();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const size_t first = log.find("takes no spans");
+  EXPECT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("takes no spans", first + 1), std::string::npos) << log;
+  EXPECT_THAT(log, HasSubstr("takes spans again"));
 }
 
 TEST(ExporterTest, WhatTheCollectorRefusesIsDroppedAndCounted) {
@@ -243,6 +424,7 @@ TEST(ExporterTest, WrongOptionsAreRefused) {
   };
   EXPECT_THAT(problem({.url = "collector:4318"}), HasSubstr("https://"));
   EXPECT_THAT(problem({.url = "file:///etc"}), HasSubstr("https://"));
+  EXPECT_THAT(problem({.url = "http://h:1/?x=1"}), HasSubstr("/v1/traces"));
   TempDir dir;
   ExporterOptions options{.url = "http://h:1", .headers_file = dir.File("no")};
   EXPECT_THAT(problem(options), HasSubstr("cannot read"));

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -16,9 +17,16 @@
 
 namespace tilefarm::testing {
 
-// Takes a request for each of its answers.
+// Takes a request for each of its answers: the first line and further headers,
+// each with its end of line, and perhaps an empty line and a body; or one of
+// kCloses and kStalls.
 class Receiver {
  public:
+  // Ends the connection instead.
+  static constexpr char kCloses[] = "closes";
+  // Does not answer, and ends the connection with the receiver.
+  static constexpr char kStalls[] = "stalls";
+
   explicit Receiver(std::vector<std::string> answers)
       : answers_(std::move(answers)) {
     fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -34,8 +42,14 @@ class Receiver {
         "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/hook";
     thread_ = std::thread([this] { Serve(); });
   }
-  ~Receiver() { Join(); }
+  // Waits for no more requests.
+  ~Receiver() {
+    if (thread_.joinable()) shutdown(fd_, SHUT_RDWR);
+    Join();
+  }
   const std::string& url() const { return url_; }
+  // How many requests came so far.
+  int taken() const { return taken_; }
   // The requests, once all answers are given.
   const std::vector<std::string>& requests() {
     Join();
@@ -47,10 +61,12 @@ class Receiver {
     if (!thread_.joinable()) return;
     thread_.join();
     close(fd_);
+    for (const int client : stalled_) close(client);
   }
   void Serve() {
     for (const std::string& answer : answers_) {
       const int client = accept(fd_, nullptr, nullptr);
+      if (client < 0) return;  // the receiver ends
       std::string request;
       char buffer[4096];
       size_t wanted = std::string::npos;
@@ -66,9 +82,23 @@ class Receiver {
         }
       }
       requests_.push_back(request);
-      const std::string reply = "HTTP/1.1 " + answer +
-                                "Content-Length: 0\r\nConnection: "
-                                "close\r\n\r\n";
+      ++taken_;
+      if (answer == kCloses) {
+        close(client);
+        continue;
+      }
+      if (answer == kStalls) {
+        stalled_.push_back(client);
+        continue;
+      }
+      const size_t blank = answer.find("\r\n\r\n");
+      const std::string body =
+          blank == std::string::npos ? "" : answer.substr(blank + 4);
+      const std::string reply =
+          "HTTP/1.1 " +
+          (blank == std::string::npos ? answer : answer.substr(0, blank + 2)) +
+          "Content-Length: " + std::to_string(body.size()) +
+          "\r\nConnection: close\r\n\r\n" + body;
       EXPECT_EQ(write(client, reply.data(), reply.size()),
                 static_cast<ssize_t>(reply.size()));
       close(client);
@@ -79,6 +109,8 @@ class Receiver {
   int fd_ = -1;
   std::string url_;
   std::vector<std::string> requests_;
+  std::vector<int> stalled_;
+  std::atomic<int> taken_ = 0;
   std::thread thread_;
 };
 

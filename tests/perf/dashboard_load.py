@@ -4,7 +4,8 @@ with much to draw.
 
   dashboard_load.py BIN [--pages 50] [--seconds 30] [--large FILE] [--json]
 
-A demo server replays its recorded run, whose job runs the whole time. The open
+A demo server replays its recorded run, once without pages and once with them, so
+slowly that the job runs as long as is measured. The open
 pages show in turn the jobs, the job that runs and the devices; each reads what
 its view reads, follows its stream of events, and asks again as the view does.
 Prints the server's processor time as a share of one core without pages and
@@ -16,6 +17,7 @@ Selenium are installed, the time from a click to the second frame after the
 view stands, the first time and the median of the following ones.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -30,6 +32,8 @@ from served import Served, until  # noqa: E402
 
 # server/web/views/devices.js
 HISTORY_PERIOD = 30  # seconds
+# At this speed the recorded job takes about 25 seconds.
+DEMO_SPEED, DEMO_SECONDS = 0.2, 20
 TIMES_DRAWN = 5
 
 
@@ -62,8 +66,8 @@ class Page:
         self.phase = phase
         self.received = 0
         self.ends = threading.Event()
-        host, port = served.pages.removeprefix("http://").split(":")
-        self.socket = socket.create_connection((host, int(port)))
+        self.host, port = served.pages.removeprefix("http://").split(":")
+        self.socket = socket.create_connection((self.host, int(port)))
         self.threads = [threading.Thread(target=self.follow, daemon=True)]
         if self.again:
             self.threads.append(threading.Thread(target=self.ask, daemon=True))
@@ -71,8 +75,12 @@ class Page:
     def open(self):
         for path in self.first:
             self.received += len(self.served.text(path))
-        self.socket.sendall(f"GET {self.stream} HTTP/1.1\r\nHost: server\r\n"
-                            "\r\n".encode())
+        self.socket.sendall(f"GET {self.stream} HTTP/1.1\r\n"
+                            f"Host: {self.host}\r\n\r\n".encode())
+        answer = self.socket.recv(1 << 16)
+        if not answer.startswith(b"HTTP/1.1 200 "):
+            raise SystemExit(f"GET {self.stream}: {answer[:200]}")
+        self.received += len(answer)
         for thread in self.threads:
             thread.start()
 
@@ -103,23 +111,44 @@ def share(served, seconds):
     return (processor_seconds(served) - before) / (time.monotonic() - start)
 
 
-def cost_of_pages(served, job, options):
-    without = share(served, options.seconds)
+def with_pages(served, job, options):
+    """The server's share of a core with pages, and the bytes that they get in a
+    second."""
     views = Page.views(job)
     pages = [Page(served, views[i % len(views)],
                   HISTORY_PERIOD * i / options.pages)
              for i in range(options.pages)]
     for page in pages:
         page.open()
-    time.sleep(2)
     before = sum(page.received for page in pages)
-    with_pages = share(served, options.seconds)
+    of_core = share(served, options.seconds)
     received = sum(page.received for page in pages) - before
     for page in pages:
         page.close()
-    return {"share_without": without, "share_with": with_pages,
-            "share_of_pages": with_pages - without,
-            "bytes_per_second": received / options.seconds}
+    return of_core, received / options.seconds
+
+
+def cost(without, with_them, bytes_per_second):
+    return {"share_without": without, "share_with": with_them,
+            "share_of_pages": with_them - without,
+            "bytes_per_second": bytes_per_second}
+
+
+@contextlib.contextmanager
+def replay(options):
+    """A demo server and its job, which has begun."""
+    speed = DEMO_SPEED * DEMO_SECONDS / options.seconds
+    with Served(os.path.abspath(options.bin),
+                ["--demo", "--demo-speed", f"{speed:.3f}"]) as served:
+        def running():
+            return next((one for one in served.get("/api/v1/jobs")["jobs"]
+                         if one["state"] == "running"), None)
+        job = until("a running job",
+                    lambda: (one := running()) and one["trials_done"] and one)
+        yield served, job["id"]
+        if running() is None:
+            print("the job ended before the measurement: --seconds is wrong",
+                  file=sys.stderr)
 
 
 def drawing_times(served, job):
@@ -147,17 +176,16 @@ def drawing_times(served, job):
 def measure(options):
     programs = os.path.abspath(options.bin)
     result = {"pages": options.pages, "seconds": options.seconds}
-    # Slow enough that the job runs the whole time.
-    with Served(programs, ["--demo", "--demo-speed", "0.2"]) as served:
-        job = until("a running job", lambda: next(
-            (one["id"] for one in served.get("/api/v1/jobs")["jobs"]
-             if one["state"] == "running" and one["trials_done"] > 0), None))
-        result["demo"] = cost_of_pages(served, job, options)
+    with replay(options) as (served, job):
+        without = share(served, options.seconds)
+    with replay(options) as (served, job):
+        result["demo"] = cost(without, *with_pages(served, job, options))
     if options.large:
         large = pathlib.Path(options.large).resolve()
         with Served(programs, ["--no-canary"], database=large) as served:
             job = served.get("/api/v1/jobs")["jobs"][-1]["id"]
-            result["large"] = cost_of_pages(served, job, options)
+            without = share(served, options.seconds)
+            result["large"] = cost(without, *with_pages(served, job, options))
             try:
                 result["drawn_ms"] = drawing_times(served, job)
             except SystemExit:  # it said what is missing

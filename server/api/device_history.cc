@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/services/convert.h"
+#include "server/services/device_clock.h"
 
 namespace tilefarm::api {
 
@@ -39,14 +40,15 @@ void DeviceHistory::Sample(std::span<const farm::DeviceStatus> devices,
     seen.insert(status.name);
     const auto [it, is_new] = devices_.try_emplace(status.name);
     Device& device = it->second;
-    DeviceSample sample{.at = now,
-                        .state = status.state,
-                        .unsteady = status.unsteady,
-                        .trials_per_second = status.trials_per_second,
-                        .clock_mhz = static_cast<float>(services::NumberIn(
-                            status.device_state, "clock_mhz")),
-                        .temperature_c = static_cast<float>(services::NumberIn(
-                            status.device_state, "temperature_c"))};
+    DeviceSample sample{
+        .at = now,
+        .state = status.state,
+        .unsteady = status.unsteady,
+        .trials_per_second = status.trials_per_second,
+        .clock_mhz = static_cast<float>(
+            services::ClockOf(status.target, status.device_state).mhz),
+        .temperature_c = static_cast<float>(
+            services::NumberIn(status.device_state, "temperature_c"))};
     if (!is_new && elapsed > 0) {
       sample.busy = std::clamp(
           (status.busy_seconds - device.busy_seconds) / elapsed, 0.0, 1.0);

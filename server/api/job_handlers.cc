@@ -13,10 +13,10 @@
 #include "proto/tilefarm/v1/tune.pb.h"
 #include "server/api/handlers.h"
 #include "server/api/shapes.h"
-#include "server/api/timeline.h"
 #include "server/jobs/job_log.h"
 #include "server/services/convert.h"
 #include "server/services/orders.h"
+#include "server/spans/chrome_trace.h"
 
 namespace tilefarm::api {
 namespace {
@@ -140,7 +140,7 @@ absl::StatusOr<Json> GetJobTimeline(const Parts& parts, const Call& call) {
   TF_RETURN_IF_ERROR(parts.jobs.Get(id).status());
   TF_ASSIGN_OR_RETURN(const auto lines, parts.store.ReadJobLog(id));
   TF_ASSIGN_OR_RETURN(const auto lives, jobs::ReadLives(lines));
-  return ChromeTrace(id, lives);
+  return spans::ChromeTrace(id, lives);
 }
 
 absl::StatusOr<Json> SubmitJob(const Parts& parts, const Call& call) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/string_view.h"
 #include "cost_model/features.h"
 #include "cost_model/machine_rates.h"
 
@@ -10,6 +12,25 @@ namespace {
 
 // A multiply and an add.
 constexpr double kFlopsOfMultiplyAdd = 2;
+
+// By LLVM's names: cores whose units are half as wide as their vectors, or that
+// have one unit of full width (AMD's optimization guides of families 17h and
+// 19h; Intel's client cores with AVX-512).
+struct NarrowCore {
+  absl::string_view cpu;
+  int vector_bits;
+};
+constexpr NarrowCore kNarrowCores[] = {
+    {"cannonlake", 512}, {"icelake-client", 512}, {"rocketlake", 512},
+    {"tigerlake", 512},  {"znver1", 256},         {"znver4", 512}};
+
+double MultiplyAddsPerCycle(const target::Target& target,
+                            const cost_model::CoreModel& core) {
+  const bool narrow = absl::c_any_of(kNarrowCores, [&](const NarrowCore& one) {
+    return one.cpu == target.cpu && one.vector_bits == target.vector_bits;
+  });
+  return narrow ? 1 : core.vector_ops;
+}
 
 }  // namespace
 
@@ -29,7 +50,8 @@ Roofline RooflineOf(const ir::PrimFunc& program, const target::Target& target,
   const cost_model::CoreModel core;
   const double cycles = clock_hertz * roofline.cores;
   roofline.peak_flops_per_second = cycles * kFlopsOfMultiplyAdd *
-                                   core.vector_ops * target.vector_bits / bits;
+                                   MultiplyAddsPerCycle(target, core) *
+                                   target.vector_bits / bits;
   roofline.bandwidths = {{"L2", cycles * core.bytes_from_l2},
                          {"L3", cycles * core.bytes_from_l3},
                          {"memory", cycles * core.bytes_from_memory}};

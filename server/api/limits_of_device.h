@@ -26,8 +26,9 @@ struct Roofline {
   std::vector<Bandwidth> bandwidths;  // the fastest first
 };
 
-// The limits that the estimate of the cost model assumes
-// (cost_model/machine_rates.h), at this clock: a model, not a measurement.
+// Limits by typical rates per cycle (cost_model/machine_rates.h) and, of
+// multiply-adds, those of the target's core, at this clock: a model, not a
+// measurement of the device.
 // `clock_hertz` 0, or a GPU: no limits.
 Roofline RooflineOf(const ir::PrimFunc& program, const target::Target& target,
                     double clock_hertz);

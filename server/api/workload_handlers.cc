@@ -17,7 +17,7 @@
 #include "server/api/shapes.h"
 #include "server/jobs/result_writer.h"
 #include "server/search/search.h"
-#include "server/services/convert.h"
+#include "server/services/device_clock.h"
 
 namespace tilefarm::api {
 namespace {
@@ -71,7 +71,7 @@ int64_t BestOf(const std::vector<database::OutcomeRow>& rows, bool library) {
   return best == nullptr ? 0 : best->id;
 }
 
-Json RooflineJson(const Roofline& roofline) {
+Json RooflineJson(const Roofline& roofline, bool clock_is_measured) {
   Json bandwidths = Json::array();
   for (const Bandwidth& one : roofline.bandwidths) {
     bandwidths.push_back(
@@ -81,6 +81,7 @@ Json RooflineJson(const Roofline& roofline) {
       {"flops", roofline.flops},
       {"bytes", roofline.bytes},
       {"clock_hertz", NumberOrNull(roofline.clock_hertz)},
+      {"clock_is_measured", clock_is_measured},
       {"cores", roofline.cores},
       {"peak_flops_per_second", NumberOrNull(roofline.peak_flops_per_second)},
       {"bandwidths", std::move(bandwidths)}};
@@ -135,7 +136,8 @@ absl::StatusOr<Json> GetWorkload(const Parts& parts, const Call& call) {
                       parts.store.GetRecord(shown));
   TF_ASSIGN_OR_RETURN(const auto function, ir::ParseFunction(record.program));
   TF_ASSIGN_OR_RETURN(const target::Target parsed, target::ParseKey(target));
-  const double clock_mhz = services::NumberIn(record.device_state, "clock_mhz");
+  const services::DeviceClock clock =
+      services::ClockOf(target, record.device_state);
   std::map<std::string, int64_t> by_status;
   std::set<std::string> targets;
   for (const database::OutcomeRow& row : rows) {
@@ -162,7 +164,8 @@ absl::StatusOr<Json> GetWorkload(const Parts& parts, const Call& call) {
       {"library", library > 0 ? Json(library) : Json(nullptr)},
       {"unscheduled_seconds", UnscheduledSeconds(parts, workload, target)},
       {"roofline",
-       RooflineJson(RooflineOf(*function, parsed, clock_mhz * kMega))}};
+       RooflineJson(RooflineOf(*function, parsed, clock.mhz * kMega),
+                    clock.measured)}};
 }
 
 absl::StatusOr<Json> GetWorkloadCandidates(const Parts& parts,

@@ -4,7 +4,9 @@
 #include <initializer_list>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/log.h"
 
 namespace tilefarm::farm {
@@ -283,7 +285,14 @@ void DeviceRegistry::OnReport(const std::string& name,
     device.busy += now - std::max(running, device.last_report);
   }
   device.last_report = now;
-  device.device_state = device_state;
+  // A candidate that did not run to its end has no canary: the clock of the
+  // device is that of the last one that has it.
+  constexpr absl::string_view kCanary = "\"canary_seconds\":";
+  if (!device_state.empty() &&
+      (absl::StrContains(device_state, kCanary) ||
+       !absl::StrContains(device.device_state, kCanary))) {
+    device.device_state = device_state;
+  }
 }
 
 void DeviceRegistry::SetClogged(const std::string& name, bool clogged) {

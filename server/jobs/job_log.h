@@ -17,6 +17,7 @@
 #define TILEFARM_SERVER_JOBS_JOB_LOG_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -66,6 +67,9 @@ struct LoggedLife {
 };
 // What happened to candidates, for people: a search does not depend on it.
 std::string LivesLine(std::span<const LoggedLife> lives);
+// Told of lives that have ended; does not wait.
+using LivesObserver = std::function<void(const std::string& job_id,
+                                         std::span<const LoggedLife> lives)>;
 std::string EndLine(const std::string& state);
 
 // The content of a target's last "open" line.

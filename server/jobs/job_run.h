@@ -54,6 +54,8 @@ struct RunEnvironment {
   Clock& clock;
   farm::Timeouts timeouts;
   std::string fingerprint;
+  // Told what became of a job's candidates, on its thread; null: nobody is.
+  LivesObserver lives;
   // Shared by all runs. Held while a stored cost model is read, merged and
   // replaced.
   Mutex& model_mutex;
@@ -205,6 +207,8 @@ class JobRun {
   // By the monotonic clock.
   absl::Duration deadline_ = absl::InfiniteDuration();
   std::vector<std::string> unlogged_;
+  // When candidates that have no result yet were proposed.
+  std::map<std::string, absl::Time> sampled_at_;
 
   mutable Mutex mutex_;
   CondVar changed_;

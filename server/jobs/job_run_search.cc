@@ -125,8 +125,12 @@ void JobRun::LogLives(std::span<const Outcome> outcomes) {
     // Work for other jobs, which learn of it, is not this one's.
     if (outcome.purpose == farm::Purpose::kRemeasure) continue;
     lives.push_back(outcome.life);
+    const auto sampled = sampled_at_.extract(outcome.life.candidate_id);
+    if (!sampled.empty()) lives.back().sampled = sampled.mapped();
   }
-  if (!lives.empty()) unlogged_.push_back(LivesLine(lives));
+  if (lives.empty()) return;
+  unlogged_.push_back(LivesLine(lives));
+  if (env_.lives) env_.lives(job_id_, lives);
 }
 
 void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
@@ -277,8 +281,9 @@ bool JobRun::ProposeFrom(Task& task, int count) {
          .model_score = absl::StrFormat("%.6g", proposal.predicted),
          .sequence = task.next_sequence++});
   }
-  absl::Status stored =
-      AppendLog(ProposeLine(task.id, count, logged, env_.clock.Now()));
+  const absl::Time now = env_.clock.Now();
+  for (const LoggedProposal& one : logged) sampled_at_[one.candidate_id] = now;
+  absl::Status stored = AppendLog(ProposeLine(task.id, count, logged, now));
   while (!stored.ok()) {
     // A candidate that the log does not know must not reach a device. What
     // devices still bring counts meanwhile.

@@ -76,6 +76,7 @@ RunEnvironment Jobs::Environment() {
           .clock = *options_.clock,
           .timeouts = options_.timeouts,
           .fingerprint = options_.fingerprint,
+          .lives = options_.lives,
           .model_mutex = model_mutex_};
 }
 

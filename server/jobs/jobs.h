@@ -43,6 +43,7 @@ struct JobsOptions {
   std::string fingerprint;
   SearchFactory search_factory;
   ComparisonsOptions comparisons;
+  LivesObserver lives;  // null: nobody is told
   // Limits on running jobs, each of which has a thread. Beyond max_running,
   // only users without a running job get one, up to max_running_users.
   int max_running = 16;

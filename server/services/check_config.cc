@@ -51,6 +51,9 @@ std::vector<std::string> CheckConfig(const ServerOptions& options) {
   if (!options.http.empty()) {
     note("--http: ", CheckListenAddress(options.http, security));
   }
+  if (!options.spans.url.empty()) {
+    note("--otlp: ", spans::CheckExporter(options.spans));
+  }
   if (!security.tls_cert.empty() && !security.tls_key.empty()) {
     note("", transport::CheckKeyPair(security.tls_cert, security.tls_key));
   }

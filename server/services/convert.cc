@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "base/json.h"
 #include "base/status_macros.h"
+#include "server/services/device_clock.h"
 
 namespace tilefarm::services {
 namespace {
@@ -345,7 +346,7 @@ v1::Device ToProto(const farm::DeviceStatus& device) {
   }
   out.set_unsteady(device.unsteady);
   out.set_isolation(device.isolation);
-  out.set_clock_mhz(NumberIn(device.device_state, "clock_mhz"));
+  out.set_clock_mhz(ClockOf(device.target, device.device_state).mhz);
   out.set_temperature_c(NumberIn(device.device_state, "temperature_c"));
   return out;
 }

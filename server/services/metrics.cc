@@ -78,7 +78,7 @@ void AddDevices(const std::vector<DeviceFigures>& devices, Families& text) {
     text.Sample({{"device", device.name}}, device.busy_seconds);
   }
   text.Add("tilefarm_device_clock_hertz", Type::Gauge,
-           "Clock at the device's latest measurement, where its system tells.");
+           "Clock at the device's latest measurement, where it is known.");
   for (const DeviceFigures& device : devices) {
     if (device.clock_hertz > 0) {
       text.Sample({{"device", device.name}}, device.clock_hertz);
@@ -175,6 +175,12 @@ void AddCalls(const ServerFigures& figures, Families& text) {
   for (const auto& [status, count] : figures.http_answers) {
     text.Sample({{"code", absl::StrCat(status)}}, static_cast<double>(count));
   }
+  if (!figures.spans.has_value()) return;
+  text.Add("tilefarm_spans_total", Type::Counter,
+           "Lives of candidates for the collector of --otlp.");
+  text.Sample({{"result", "sent"}}, static_cast<double>(figures.spans->sent));
+  text.Sample({{"result", "dropped"}},
+              static_cast<double>(figures.spans->dropped));
 }
 
 void AddProcess(const ProcessFigures& process, Families& text) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "server/farm/farm.h"
 #include "server/jobs/result_writer.h"
 #include "server/security/gate.h"
+#include "server/spans/exporter.h"
 
 namespace tilefarm::services {
 
@@ -43,7 +45,8 @@ struct ServerFigures {
   std::map<std::string, int64_t> results;  // stored, by status
   int64_t results_not_stored = 0;
   security::GateFigures gate;
-  std::map<int, int64_t> http_answers;  // by status
+  std::map<int, int64_t> http_answers;          // by status
+  std::optional<spans::ExporterFigures> spans;  // none: they are not sent
   int64_t database_bytes = 0, wal_bytes = 0;
   ProcessFigures process;
 };

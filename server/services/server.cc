@@ -21,6 +21,7 @@
 #include "server/services/admin_service.h"
 #include "server/services/convert.h"
 #include "server/services/credentials.h"
+#include "server/services/device_clock.h"
 #include "server/services/farm_service.h"
 #include "server/services/http_port.h"
 #include "server/services/metrics.h"
@@ -105,6 +106,12 @@ class GrpcServer : public Server {
                           .lease_key = lease_key,
                           .most_devices_of_owner = limits.worker_devices,
                           .most_devices = limits.devices});
+    if (!options_.spans.url.empty()) {
+      TF_ASSIGN_OR_RETURN(
+          spans_, spans::SpanExporter::Start(options_.spans,
+                                             {.release = options_.release,
+                                              .instance = store_->uuid()}));
+    }
     jobs_ = std::make_unique<jobs::Jobs>(
         *store_, *farm_,
         jobs::JobsOptions{
@@ -112,6 +119,7 @@ class GrpcServer : public Server {
             .fingerprint = options_.fingerprint,
             .search_factory = options_.search_factory,
             .comparisons = options_.artifacts,
+            .lives = LivesTaker(),
             .user_jobs = {limits.user_jobs, limits.user_jobs_bytes},
             .all_jobs = {limits.jobs, limits.jobs_bytes},
             .quotas = options_.quotas});
@@ -160,6 +168,14 @@ class GrpcServer : public Server {
     return made;
   }
 
+  jobs::LivesObserver LivesTaker() {
+    if (spans_ == nullptr) return nullptr;
+    return [this](const std::string& job_id,
+                  std::span<const jobs::LoggedLife> lives) {
+      spans_->Add(job_id, lives);
+    };
+  }
+
   absl::Status OpenHttp() {
     PagesOptions pages{
         .figures = [this] { return Figures(); },
@@ -183,7 +199,8 @@ class GrpcServer : public Server {
       figures.each_device.push_back(
           {.name = device.name,
            .busy_seconds = device.busy_seconds,
-           .clock_hertz = NumberIn(device.device_state, "clock_mhz") * kMega,
+           .clock_hertz =
+               ClockOf(device.target, device.device_state).mhz * kMega,
            .temperature_celsius =
                NumberIn(device.device_state, "temperature_c")});
     }
@@ -199,6 +216,7 @@ class GrpcServer : public Server {
     figures.gate = gate_->figures();
     figures.database_bytes = BytesOf(options_.database_path);
     figures.wal_bytes = BytesOf(options_.database_path + "-wal");
+    if (spans_ != nullptr) figures.spans = spans_->figures();
     figures.process = ReadProcessFigures();
     return figures;
   }
@@ -271,6 +289,7 @@ class GrpcServer : public Server {
   std::unique_ptr<database::Store> store_;
   std::unique_ptr<security::Gate> gate_;
   std::unique_ptr<farm::Farm> farm_;
+  std::unique_ptr<spans::SpanExporter> spans_;
   std::unique_ptr<jobs::Jobs> jobs_;
   api::DeviceHistory history_;
   std::unique_ptr<api::Parts> parts_;

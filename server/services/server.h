@@ -16,6 +16,7 @@
 #include "server/security/limits.h"
 #include "server/services/listen.h"
 #include "server/services/retention.h"
+#include "server/spans/exporter.h"
 
 namespace tilefarm::services {
 
@@ -37,6 +38,7 @@ struct ServerOptions {
   // Whether machine code may be brought and run (--allow-artifacts).
   jobs::ComparisonsOptions artifacts;
   database::ArtifactRetention artifact_retention;
+  spans::ExporterOptions spans;  // without a URL: nothing is sent
   // Connects devices that are no workers, once the server serves; what it
   // returns is destroyed before the farm. Null: there are none.
   std::function<std::shared_ptr<void>(farm::Farm&)> attach;

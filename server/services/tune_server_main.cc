@@ -72,6 +72,17 @@ int Main(int argc, char** argv) {
                  "HOST:PORT of the dashboard, its API, /metrics, /healthz and "
                  "/readyz, by the same rules (default: none)")
       ->envname("TUNE_SERVER_HTTP");
+  CLI::Option* const otlp =
+      app.add_option("--otlp", options.spans.url,
+                     "URL of a collector of OpenTelemetry, such as "
+                     "http://127.0.0.1:4318: send the life of each candidate "
+                     "there as spans (default: none)")
+          ->envname("TUNE_SERVER_OTLP");
+  app.add_option("--otlp-headers", options.spans.headers_file,
+                 "File, mode 0600, with lines 'Name: value' that the collector "
+                 "wants, such as a token")
+      ->envname("TUNE_SERVER_OTLP_HEADERS")
+      ->needs(otlp);
   app.add_option("--timeout", timeouts,
                  "KEY=DURATION, any number of times; an unknown key lists "
                  "those there are")
@@ -199,6 +210,10 @@ int Main(int argc, char** argv) {
     const absl::Status http =
         services::CheckListenAddress(options.http, security);
     if (!http.ok()) return Fail("--http: " + std::string(http.message()));
+  }
+  if (!options.spans.url.empty()) {
+    const absl::Status spans = spans::CheckExporter(options.spans);
+    if (!spans.ok()) return Fail("--otlp: " + std::string(spans.message()));
   }
   const std::string warning =
       services::InsecureWarning(options.listen, security);

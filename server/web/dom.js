@@ -51,8 +51,19 @@ export function facts(pairs, kind = "facts") {
 // [{title, value: row => number or text to sort by, cell: row => content,
 //   number: right-aligned, wrap: may break}]. Sorting is by the buttons in the
 // head. The first cell is the head of its row.
-export function table(caption, columns, rows, {sort = null, down = false, empty = "none"} = {}) {
+export function table(caption, columns, rows, options = {}) {
+  const live = liveTable(caption, columns, options);
+  live.update(rows);
+  return live.element;
+}
+
+// A table whose rows change: update(rows) keeps the order that was chosen, and
+// the rows that say the same as before. Rows are plain data, and a cell depends
+// on its row alone.
+export function liveTable(caption, columns, {sort = null, down = false, empty = "none"} = {}) {
   let column = sort, descending = down;
+  let rows = [];
+  let made = new Map();  // from a row's JSON to its element
   const body = el("tbody");
   const heads = columns.map((one, index) => {
     const head = el("th", {scope: "col", class: one.number ? "number" : null});
@@ -85,27 +96,57 @@ export function table(caption, columns, rows, {sort = null, down = false, empty 
       const key = columns[column].value;
       order = [...rows].sort((a, b) => compareValues(key(a), key(b)) * (descending ? -1 : 1));
     }
-    body.replaceChildren(...order.map(
-        (row) =>
-            el("tr", {class: row.rowClass ?? null},
-               columns.map(
-                   (one, index) =>
-                       el(index === 0 ? "th" : "td", {
-                         scope: index === 0 ? "row" : null,
-                         class: one.number ? "number" :
-                             one.wrap      ? "wrap" :
-                                             null
-                       },
-                          one.cell(row))))));
+    const before = made;
+    made = new Map();
+    const elements = order.map((row, index) => {
+      // Equal rows each have an element.
+      let text = JSON.stringify(row);
+      if (made.has(text)) text += index;
+      made.set(text, before.get(text) ?? rowElement(row));
+      return made.get(text);
+    });
     if (order.length === 0) {
-      body.append(el("tr", {}, el("td", {colspan: columns.length, class: "dim"}, empty)));
+      elements.push(el("tr", {}, el("td", {colspan: columns.length, class: "dim"}, empty)));
     }
+    place(body, elements);
   }
-  fill();
-  return scrollable(
-      caption,
-      el("table", {}, el("caption", {class: "unseen"}, caption),
-         el("thead", {}, el("tr", {}, heads)), body));
+  function rowElement(row) {
+    return el("tr", {class: row.rowClass ?? null},
+              columns.map(
+                  (one, index) =>
+                      el(index === 0 ? "th" : "td", {
+                        scope: index === 0 ? "row" : null,
+                        class: one.number ? "number" :
+                            one.wrap      ? "wrap" :
+                                            null
+                      },
+                         one.cell(row))));
+  }
+  return {
+    element: scrollable(
+        caption,
+        el("table", {}, el("caption", {class: "unseen"}, caption),
+           el("thead", {}, el("tr", {}, heads)), body)),
+    update(changed) {
+      rows = changed;
+      fill();
+    }
+  };
+}
+
+// Makes these the children. Those that stay where they are keep the focus, and
+// are not laid out again.
+function place(parent, elements) {
+  const there = [...parent.children];
+  const stay = new Set(there.filter((one, index) => one === elements[index]));
+  if (there.length !== elements.length ||
+      elements.some((one) => !stay.has(one) && one.parentNode === parent)) {
+    parent.replaceChildren(...elements);
+    return;
+  }
+  elements.forEach((one, index) => {
+    if (!stay.has(one)) there[index].replaceWith(one);
+  });
 }
 
 // What is wider than the page scrolls by itself, by keyboard too.
@@ -113,12 +154,15 @@ export function scrollable(label, content) {
   return el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": label}, content);
 }
 
+// Far faster than localeCompare, which makes one for each pair.
+const ORDER_OF_TEXTS = new Intl.Collator("en", {numeric: true});
+
 // Unknown values are last in either order of a reader's mind: they are largest.
 function compareValues(a, b) {
   const unknownA = a === null || a === undefined, unknownB = b === null || b === undefined;
   if (unknownA || unknownB) return Number(unknownA) - Number(unknownB);
   if (typeof a === "number" && typeof b === "number") return a - b;
-  return String(a).localeCompare(String(b), "en", {numeric: true});
+  return ORDER_OF_TEXTS.compare(String(a), String(b));
 }
 
 const GOOD = new Set(["done", "idle", "ok", "faster", "same", "resolved"]);

@@ -11,6 +11,19 @@ function rateTick(value) {
   return DECADES.some((one) => Math.abs(mantissa - one) < 1e-6) ? gflops(value / 1e9) : "";
 }
 
+// What the modelled peak is called: the clock that a system reports is often the
+// base clock, which a core exceeds.
+export function peakName(roofline) {
+  return roofline.clock_is_measured ? "modelled peak" : "modelled peak at the reported clock";
+}
+
+// Why candidates may stand above the peak.
+function reasonAbove(roofline) {
+  return roofline.clock_is_measured ?
+      " Candidates stand above the peak: their schedules need fewer operations than the program as written." :
+      " Candidates stand above the peak: the core runs faster than the reported clock, or schedules need fewer operations.";
+}
+
 export function rooflineChart({roofline, candidates, onPoint}) {
   const intensity = roofline.bytes > 0 ? roofline.flops / roofline.bytes : 0;
   const timed = candidates.filter((one) => one.seconds > 0 && roofline.flops > 0);
@@ -20,11 +33,12 @@ export function rooflineChart({roofline, candidates, onPoint}) {
   return chart({
     title: "Roofline",
     note: peak ?
-        "Limits as the cost model assumes them at the measured clock: a model, not a measurement. Every candidate moves at " +
-            "least its inputs and outputs once, so all stand at that intensity; the roofs of nearer caches hold for data that stay there." +
-            (above ?
-                 " Candidates stand above the peak: the system reports a clock that is too low, or a schedule needs fewer operations." :
-                 "") :
+        `Limits by typical rates per cycle at ${
+            roofline.clock_is_measured ? "the measured clock" :
+                                         "the clock that the system reports"}: a model, not a measurement. ` +
+            "Every candidate moves at least its inputs and outputs once, so all stand at that intensity; " +
+            "the roofs of nearer caches hold for data that stay there." +
+            (above ? reasonAbove(roofline) : "") :
         "The clock of this device is not known, or it is no processor: there are no roofs.",
     label:
         "Roofline: rate of every candidate over the operations per byte of the workload, below the modelled limits.",
@@ -59,7 +73,7 @@ export function rooflineChart({roofline, candidates, onPoint}) {
       });
       if (peak)
         sets.push(roof(
-            `peak ${gflops(peak / 1e9)}`, [{x: left, y: peak}, {x: right, y: peak}], color.bad));
+            `${peakName(roofline)}, ${gflops(peak / 1e9)}`, [{x: left, y: peak}, {x: right, y: peak}], color.bad));
       const data =
           timed.map((one) => ({x: intensity, y: roofline.flops / one.seconds, candidate: one}));
       const look = timed.length > 0 ? lookOf(timed[0]) : {style: "circle"};

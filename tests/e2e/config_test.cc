@@ -93,7 +93,10 @@ class ConfigTest : public SecureFarmFixture {
   void SetUp() override {
     ASSERT_EQ(MakeCerts({"--worker", "board1"}).exit_code, 0);
     dir_.Write("certs/board1.token", "tilefarm_" + std::string(64, 'a'));
-    ASSERT_EQ(chmod(Cert("board1.token").c_str(), 0600), 0);
+    dir_.Write("certs/otlp-headers", "Authorization: Bearer token");
+    for (const char* file : {"board1.token", "otlp-headers"}) {
+      ASSERT_EQ(chmod(Cert(file).c_str(), 0600), 0);
+    }
   }
   std::string Localised(const std::string& text) const {
     return absl::StrReplaceAll(text, {{"/etc/tilefarm", dir_.File("certs")},

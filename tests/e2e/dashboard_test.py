@@ -68,6 +68,22 @@ class Page:
         self.browser.get(f"{self.served.pages}/#/{address}")
         self.wait(heading)
 
+    def drawn(self, address, heading):
+        """Goes to another view of the page that is open. Milliseconds from the
+        click to the second frame after the view stands."""
+        return self.browser.execute_async_script(
+            "const [address, heading, done] = arguments;"
+            "const start = performance.now();"
+            "location.hash = '#/' + address;"
+            "const look = () => {"
+            "  const h1 = document.querySelector('h1');"
+            "  if (!h1 || !h1.textContent.includes(heading))"
+            "    return setTimeout(look, 1);"
+            "  requestAnimationFrame(() => requestAnimationFrame(() =>"
+            "    requestAnimationFrame(() =>"
+            "      done(performance.now() - start))));"
+            "}; look();", address, heading)
+
     def wait(self, heading):
         until(f"a page about {heading}", lambda: heading in self.text("h1"))
         self.browser.execute_async_script(
@@ -297,6 +313,43 @@ class DashboardTest(unittest.TestCase):
                     self.assertEqual(page.violations(), [])
                     self.assertEqual(page.complaints(), [])
 
+    def test_tables_keep_order_and_focus_while_rows_change(self):
+        with Served(BIN, ["--no-canary"], database=LARGE) as served:
+            page = Page(self.browser, served)
+            page.open("database", "Database")
+            texts, same, sorted_down = self.browser.execute_async_script("""
+                const done = arguments[0];
+                import("/assets/dom.js").then(({el, liveTable}) => {
+                  const list = liveTable("Numbers", [{
+                    title: "Number", value: (row) => row.number,
+                    cell: (row) => el("button", {}, row.number)
+                  }], {sort: 0});
+                  document.body.append(list.element);
+                  list.update([{number: "2"}, {number: "2"}, {number: "10"}]);
+                  list.element.querySelector("thead button").click();
+                  list.element.querySelector("thead button").click();
+                  const texts = [];
+                  const note = () => texts.push(
+                      [...list.element.querySelectorAll("tbody tr")]
+                          .map((row) => row.textContent).join());
+                  note();
+                  const first = list.element.querySelector("tbody button");
+                  first.focus();
+                  list.update([{number: "2"}, {number: "10"}, {number: "3"}]);
+                  note();
+                  const same = document.activeElement === first;
+                  list.update([{number: "7"}]);
+                  note();
+                  list.update([]);
+                  note();
+                  const head = list.element.querySelector("th");
+                  done([texts, same, head.getAttribute("aria-sort")]);
+                });""")
+            self.assertEqual(sorted_down, "ascending")
+            self.assertEqual(texts, ["2,2,10", "2,3,10", "7", "none"])
+            self.assertTrue(same)
+            self.assertEqual(page.complaints(), [])
+
     def test_large_jobs_and_farms_are_drawn(self):
         with Served(BIN, ["--no-canary"], database=LARGE) as served:
             page = Page(self.browser, served)
@@ -307,19 +360,7 @@ class DashboardTest(unittest.TestCase):
                      "10,000"),
                     ("1,000 devices", "devices", "Devices", "board.0999")):
                 page.open("database", "Database")
-                # From the click to the second frame after the view stands.
-                took = page.browser.execute_async_script(
-                    "const [address, heading, done] = arguments;"
-                    "const start = performance.now();"
-                    "location.hash = '#/' + address;"
-                    "const look = () => {"
-                    "  const h1 = document.querySelector('h1');"
-                    "  if (!h1 || !h1.textContent.includes(heading))"
-                    "    return setTimeout(look, 1);"
-                    "  requestAnimationFrame(() => requestAnimationFrame(() =>"
-                    "    requestAnimationFrame(() =>"
-                    "      done(performance.now() - start))));"
-                    "}; look();", address, heading)
+                took = page.drawn(address, heading)
                 print(f"{name}: drawn after {took:.0f} ms")
                 self.assertIn(shown, page.text("main"))
                 page.shot(name.replace(",", "").replace(" ", "-"))

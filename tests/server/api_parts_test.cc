@@ -12,8 +12,8 @@
 #include "server/api/limits_of_device.h"
 #include "server/api/query.h"
 #include "server/api/route.h"
-#include "server/api/timeline.h"
 #include "server/security/roles.h"
+#include "server/services/device_clock.h"
 
 namespace tilefarm::api {
 namespace {
@@ -194,84 +194,45 @@ TEST(RooflineTest, LimitsFollowFromTargetAndClock) {
   EXPECT_EQ(roofline.flops, 64 * 32);
   EXPECT_EQ(roofline.bytes, 2 * 64 * 32 * 4);
   EXPECT_EQ(roofline.cores, 2);
-  // Two multiply-adds of vectors of 16 numbers, on two cores.
-  EXPECT_EQ(roofline.peak_flops_per_second,
-            2 * 4e9 * 2 * 2 * target->vector_bits / 32);
+  // A multiply-add of vectors of 16 numbers, on two cores.
+  EXPECT_EQ(roofline.peak_flops_per_second, 2 * 4e9 * 2 * 512 / 32);
   ASSERT_EQ(roofline.bandwidths.size(), 3u);
   EXPECT_EQ(roofline.bandwidths[2].level, "memory");
   EXPECT_GT(roofline.bandwidths[0].bytes_per_second,
             roofline.bandwidths[1].bytes_per_second);
   EXPECT_EQ(RooflineOf(**program, *target, 0).peak_flops_per_second, 0);
+  // Two a cycle, as most cores have, and with half the vectors.
+  for (const char* other : {"x86-64:znver5,cores=1", "x86-64:znver3,cores=1",
+                            "x86-64:znver4,-avx512f,cores=1"}) {
+    const auto wide = target::ParseKey(other);
+    ASSERT_TRUE(wide.ok()) << wide.status();
+    EXPECT_EQ(RooflineOf(**program, *wide, 4e9).peak_flops_per_second,
+              2 * 4e9 * 2 * wide->vector_bits / 32)
+        << other;
+  }
 }
 
-jobs::LoggedLife Life(const std::string& id, int start) {
-  const auto at = [&](int ms) {
-    return absl::UnixEpoch() + absl::Milliseconds(start + ms);
+TEST(DeviceClockTest, TheCanaryTellsTheClock) {
+  const std::string state =
+      R"({"clock_mhz":2596.1,"canary_seconds":0.000010000})";
+  const services::DeviceClock clock =
+      services::ClockOf("x86-64:znver5,cores=1", state);
+  EXPECT_TRUE(clock.measured);
+  EXPECT_EQ(clock.mhz, 4000);
+  // Where the length of a step is not known, or the canary was disturbed.
+  const auto reported = [](const std::string& target, const std::string& json) {
+    const services::DeviceClock found = services::ClockOf(target, json);
+    EXPECT_FALSE(found.measured);
+    return found.mhz;
   };
-  return {.candidate_id = id,
-          .purpose = "trial",
-          .device = "box@1",
-          .status = "ok",
-          .sampled = at(0),
-          .queued = at(1),
-          .leased = at(2),
-          .building = at(3),
-          .built = at(43),
-          .running = at(50),
-          .reported = at(60),
-          .stored = at(65)};
-}
-
-TEST(TimelineTest, SpansAreWhatHappened) {
-  const Json trace =
-      ChromeTrace("job-1", std::vector{Life("a", 0), Life("b", 10)});
-  std::vector<int> build_lanes;
-  int runs = 0, begins = 0, ends = 0;
-  for (const Json& event : trace.at("traceEvents")) {
-    const std::string phase = event.at("ph");
-    if (phase == "X" && event.at("name") == "build") {
-      build_lanes.push_back(event.at("tid"));
-      EXPECT_EQ(event.at("dur"), 40'000);
-    }
-    if (phase == "X" && event.at("name") == "run") {
-      ++runs;
-      EXPECT_EQ(event.at("tid"), 0);
-      EXPECT_EQ(event.at("dur"), 10'000);
-      EXPECT_EQ(event.at("args").at("device"), "box@1");
-    }
-    begins += phase == "b";
-    ends += phase == "e";
-  }
-  // The builds overlap, so that each has a lane.
-  EXPECT_THAT(build_lanes, ElementsAre(1, 2));
-  EXPECT_EQ(runs, 2);
-  EXPECT_EQ(begins, 16);
-  EXPECT_EQ(ends, 16);
-}
-
-TEST(TimelineTest, StagesThatWereNotReachedAreLeftOut) {
-  jobs::LoggedLife life = Life("a", 0);
-  life.building = life.built = life.running = absl::InfinitePast();
-  const Json trace = ChromeTrace("job-1", {&life, 1});
-  for (const Json& event : trace.at("traceEvents")) {
-    EXPECT_NE(event.at("ph"), "X") << event.dump();
-  }
-  // The log has what the trace shows.
-  life = Life("b", 5);
-  const std::vector<std::string> lines = {
-      jobs::ProposeLine("t", 1, std::vector<jobs::LoggedProposal>{{"b"}},
-                        life.sampled),
-      jobs::LivesLine({&life, 1})};
-  const auto lives = jobs::ReadLives(lines);
-  ASSERT_TRUE(lives.ok()) << lives.status();
-  ASSERT_EQ(lives->size(), 1u);
-  EXPECT_EQ(lives->front().sampled, life.sampled);
-  EXPECT_EQ(lives->front().built, life.built);
-  EXPECT_EQ(lives->front().stored, life.stored);
-  EXPECT_EQ(lives->front().device, "box@1");
-  const std::vector<std::string> damaged = {R"({"event":"lives"})"};
-  EXPECT_EQ(jobs::ReadLives(damaged).status().code(),
-            absl::StatusCode::kDataLoss);
+  EXPECT_EQ(reported("x86-64:gracemont,cores=1", state), 2596.1);
+  EXPECT_EQ(reported("aarch64:cortex-a72", state), 2596.1);
+  EXPECT_EQ(reported("x86-64:znver5", R"({"clock_mhz":2000})"), 2000);
+  EXPECT_EQ(
+      reported("x86-64:znver5", R"({"clock_mhz":2000,"canary_seconds":0.5})"),
+      2000);
+  EXPECT_EQ(reported("x86-64:znver5", R"({"canary_seconds":1e-300})"), 0);
+  EXPECT_EQ(reported("x86-64:znver5", "damaged"), 0);
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,7 +17,9 @@
 #include "server/security/token.h"
 #include "tests/server/services_fixture.h"
 #include "tests/support/http_client.h"
+#include "tests/support/http_receiver.h"
 #include "tests/support/process.h"
+#include "tests/support/until.h"
 
 namespace tilefarm::services {
 namespace {
@@ -23,6 +27,7 @@ namespace {
 using testing::Exchange;
 using ::testing::HasSubstr;
 using testing::HttpGet;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using testing::RawConnection;
 using ::testing::StartsWith;
@@ -398,6 +403,68 @@ TEST_F(ApiTest, ChangesAreStreamed) {
   EXPECT_TRUE(farm.WaitFor("\"done\":1"));
   context.TryCancel();
   worker.join();
+}
+
+TEST_F(ApiTest, LivesOfCandidatesReachACollector) {
+  testing::Receiver collector({"200 OK\r\n"});
+  server_.reset();
+  ServerOptions options = Options();
+  options.http = "127.0.0.1:0";
+  options.spans.url = collector.url();
+  options.spans.delay = absl::Hours(1);  // all at the end, in one request
+  StartServer(std::move(options));
+  grpc::ClientContext context;
+  std::thread worker([&] { Work(*farm_, context, "ok"); });
+  const std::string id = Submit(Job(3));
+  EXPECT_EQ(WatchToTheEnd(id).state(), "done");
+  context.TryCancel();
+  worker.join();
+  EXPECT_THAT(HttpGet(server_->http_address(), "/metrics"),
+              HasSubstr("tilefarm_spans_total{result=\"dropped\"} 0"));
+  server_.reset();
+  ASSERT_EQ(collector.requests().size(), 1u);
+  const Json request = Json::parse(BodyOf(collector.requests()[0]));
+  // The stages of each trial, by trace.
+  std::map<std::string, std::vector<std::string>> trials;
+  for (const Json& span :
+       request["resourceSpans"][0]["scopeSpans"][0]["spans"]) {
+    const std::string trace = span["traceId"];
+    if (span["name"] == "candidate") {
+      EXPECT_EQ(span["attributes"][0]["value"]["stringValue"], id);
+      if (span["attributes"][2]["value"]["stringValue"] == "trial") {
+        trials[trace];
+      }
+    } else if (const auto trial = trials.find(trace); trial != trials.end()) {
+      trial->second.push_back(span["name"]);
+    }
+  }
+  EXPECT_EQ(trials.size(), 3u);
+  for (const auto& [trace, stages] : trials) {
+    EXPECT_THAT(stages, IsSupersetOf({"sampled", "queued", "store"}));
+  }
+}
+
+TEST_F(ApiTest, JobsEndWhileTheCollectorStalls) {
+  // The attempt under way, and the last one.
+  testing::Receiver collector(
+      {testing::Receiver::kStalls, testing::Receiver::kStalls});
+  server_.reset();
+  ServerOptions options = Options();
+  options.http = "127.0.0.1:0";
+  options.spans.url = collector.url();
+  options.spans.delay = absl::ZeroDuration();
+  options.spans.most_waiting = 1;
+  options.spans.attempt_limit = absl::Hours(1);
+  StartServer(std::move(options));
+  grpc::ClientContext context;
+  std::thread worker([&] { Work(*farm_, context, "ok"); });
+  EXPECT_EQ(WatchToTheEnd(Submit(Job(3))).state(), "done");
+  ASSERT_TRUE(Until([&] { return collector.taken() == 1; }));
+  EXPECT_EQ(WatchToTheEnd(Submit(Job(3))).state(), "done");
+  context.TryCancel();
+  worker.join();
+  server_.reset();
+  EXPECT_EQ(collector.requests().size(), 2u);
 }
 
 TEST_F(ApiTest, TheDashboardIsServed) {

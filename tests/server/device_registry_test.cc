@@ -278,6 +278,21 @@ TEST_F(DeviceRegistryTest, CountsTrialsOverTheWindow) {
 
 // --- Operators' orders -------------------------------------------------------
 
+TEST_F(DeviceRegistryTest, KeepsTheStateOfTheLastFullMeasurement) {
+  Connect("w");
+  const auto report = [&](const std::string& state) {
+    registry_.OnReport("w", state, -absl::InfiniteDuration());
+    return registry_.Status("w", 0).device_state;
+  };
+  EXPECT_EQ(report(R"({"load":1})"), R"({"load":1})");
+  const std::string full = R"({"load":2,"canary_seconds":0.00001})";
+  EXPECT_EQ(report(full), full);
+  EXPECT_EQ(report(""), full);               // only built
+  EXPECT_EQ(report(R"({"load":3})"), full);  // crashed
+  EXPECT_EQ(report(R"({"canary_seconds":0.00002})"),
+            R"({"canary_seconds":0.00002})");
+}
+
 TEST_F(DeviceRegistryTest, RemembersADeviceThatHasNotConnectedYet) {
   registry_.Know({.name = "w",
                   .order = Order::kQuarantined,

@@ -1,14 +1,9 @@
 // What `tune regress` prints, runs and sends.
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -18,13 +13,16 @@
 #include "server/cli/regress_output.h"
 #include "server/cli/run_program.h"
 #include "server/cli/webhook_sender.h"
+#include "tests/support/http_receiver.h"
 
 namespace tilefarm::cli {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::HeaderOf;
 using ::testing::IsEmpty;
+using testing::Receiver;
 
 // --- Signatures of models ---
 
@@ -217,79 +215,6 @@ TEST(RunProgramTest, EndlessOutputIsRefused) {
 }
 
 // --- Webhooks ---
-
-// Takes a request for each of its answers.
-class Receiver {
- public:
-  explicit Receiver(std::vector<std::string> answers)
-      : answers_(std::move(answers)) {
-    fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address),
-              0);
-    EXPECT_EQ(listen(fd_, 8), 0);
-    socklen_t size = sizeof address;
-    getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
-    url_ =
-        "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/hook";
-    thread_ = std::thread([this] { Serve(); });
-  }
-  ~Receiver() { Join(); }
-  const std::string& url() const { return url_; }
-  // The requests, once all answers are given.
-  const std::vector<std::string>& requests() {
-    Join();
-    return requests_;
-  }
-
- private:
-  void Join() {
-    if (!thread_.joinable()) return;
-    thread_.join();
-    close(fd_);
-  }
-  void Serve() {
-    for (const std::string& answer : answers_) {
-      const int client = accept(fd_, nullptr, nullptr);
-      std::string request;
-      char buffer[4096];
-      size_t wanted = std::string::npos;
-      while (wanted == std::string::npos || request.size() < wanted) {
-        const ssize_t n = read(client, buffer, sizeof buffer);
-        if (n <= 0) break;
-        request.append(buffer, static_cast<size_t>(n));
-        const size_t end = request.find("\r\n\r\n");
-        const size_t length = request.find("Content-Length: ");
-        if (end != std::string::npos && length != std::string::npos) {
-          wanted = end + 4 +
-                   std::strtoul(request.c_str() + length + 16, nullptr, 10);
-        }
-      }
-      requests_.push_back(request);
-      const std::string reply = "HTTP/1.1 " + answer +
-                                "Content-Length: 0\r\nConnection: "
-                                "close\r\n\r\n";
-      EXPECT_EQ(write(client, reply.data(), reply.size()),
-                static_cast<ssize_t>(reply.size()));
-      close(client);
-    }
-  }
-
-  const std::vector<std::string> answers_;
-  int fd_ = -1;
-  std::string url_;
-  std::vector<std::string> requests_;
-  std::thread thread_;
-};
-
-std::string HeaderOf(const std::string& request, const std::string& name) {
-  const size_t at = request.find(name + ": ");
-  if (at == std::string::npos) return "";
-  const size_t from = at + name.size() + 2;
-  return request.substr(from, request.find("\r\n", from) - from);
-}
 
 WebhookDelivery DeliveryTo(const std::string& url,
                            std::vector<absl::Duration>& delays) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/cache_flush.h"
+#include "base/clock_canary.h"
 #include "base/split_mix.h"
 
 namespace tilefarm::worker {
@@ -46,7 +47,7 @@ double ClockCanary() {
   double best = 1;
   for (int attempt = 0; attempt < 5; ++attempt) {
     const double start = SampleClock();
-    for (int i = 0; i < 10000; ++i) x = x * 6364136223846793005 + 1;
+    for (int i = 0; i < kClockCanarySteps; ++i) x = x * 6364136223846793005 + 1;
     sink = x;
     best = std::min(best, SampleClock() - start);
   }

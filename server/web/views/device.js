@@ -120,7 +120,7 @@ function busyChart(device) {
 function clockChart(device) {
   return chart({
     title: "Clock and temperature",
-    note: "At the latest measurement of each time, where its system tells.",
+    note: "At the latest measurement of each time. The clock is measured on x86-64, elsewhere as the system reports it.",
     label: "Clock in MHz and temperature in degrees, in the last hour.",
     type: "line",
     x: {title: "minutes ago", min: -60, max: 0, ticks: (value) => -value || 0},

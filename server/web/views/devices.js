@@ -1,13 +1,15 @@
 // All devices: how many are in which state, what each did in the last hour.
 import {get, watch} from "../api.js";
-import {barCell, el, facts, panel, put, stateBadge, table} from "../dom.js";
+import {barCell, el, facts, liveTable, panel, put, stateBadge} from "../dom.js";
 import {count, date, part, percent, shortTarget, unit} from "../format.js";
 import {stateLegend, stateStrip} from "../strip.js";
 
 export async function showDevices({root, page, signal}) {
   page.title("Devices");
   const devices = new Map();
-  const tiles = el("div"), list = el("div"), strip = el("div");
+  const tiles = el("div"), strip = el("div");
+  const list = liveTable(
+      "Devices", COLUMNS, {sort: 0, empty: "No device has connected yet: start rpc-worker."});
   let history = {at: [], letters: {}, devices: {}};
 
   function fill() {
@@ -23,9 +25,7 @@ export async function showDevices({root, page, signal}) {
         "tiles"));
     const rows =
         [...devices.values()].map((one) => ({...one, busy: lastBusy(history.devices[one.name])}));
-    list.replaceChildren(table(
-        "Devices", COLUMNS, rows,
-        {sort: 0, empty: "No device has connected yet: start rpc-worker."}));
+    list.update(rows);
   }
   function fillStrip() {
     const rows = Object.entries(history.devices).map(([name, one]) => ({name, ...one}));
@@ -60,7 +60,7 @@ export async function showDevices({root, page, signal}) {
   put(root, el("h1", {}, "Devices"),
       el("p", {class: "under"}, "What measures, and how well it is."), tiles,
       el("div", {class: "grid"}, el("section", {class: "panel wide"}, strip),
-         el("section", {class: "panel wide"}, list)));
+         el("section", {class: "panel wide"}, list.element)));
   const again = setInterval(async () => {
     if (document.hidden) return;
     history = await get("history").catch(() => history);

@@ -1,6 +1,6 @@
 // All jobs, the latest first, and the form of a new one.
 import {get, post, watch} from "../api.js";
-import {el, facts, panel, put, stateBadge, table} from "../dom.js";
+import {el, facts, liveTable, panel, put, stateBadge} from "../dom.js";
 import {count, date, part, seconds, shortTarget, times} from "../format.js";
 
 const STATES = ["queued", "running", "done", "failed", "cancelled"];
@@ -13,7 +13,9 @@ export async function showJobs({root, page, signal, query}) {
     user: query.get("user") ?? ""
   };
   const jobs = new Map();
-  const tiles = el("div"), list = el("div");
+  const tiles = el("div");
+  const list = liveTable(
+      "Jobs", COLUMNS, {empty: "There are no such jobs. tune run PROGRAM submits one."});
   let states = {};
   const heading = el("h1", {}, "Jobs");
 
@@ -26,8 +28,7 @@ export async function showJobs({root, page, signal, query}) {
                              job.program.includes(filters.program) &&
                              (!filters.user || job.user === filters.user))
                      .reverse();
-    list.replaceChildren(table(
-        "Jobs", COLUMNS, rows, {empty: "There are no such jobs. tune run PROGRAM submits one."}));
+    list.update(rows);
   }
   function takeJobs(changed, byState) {
     for (const job of changed) jobs.set(job.id, job);
@@ -42,7 +43,7 @@ export async function showJobs({root, page, signal, query}) {
   await load();
   put(root, heading,
       el("p", {class: "under"}, "Programs and models that are tuned, and what came of it."), tiles,
-      panel("", filterForm(filters), list), page.caller.may_change ? submitPanel(page) : null);
+      panel("", filterForm(filters), list.element), page.caller.may_change ? submitPanel(page) : null);
   watch(
       "events", signal,
       (on) => {

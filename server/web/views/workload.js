@@ -6,7 +6,7 @@ import {decisionTables} from "../decisions.js";
 import {codeBlock, el, facts, lazyDetails, panel, put} from "../dom.js";
 import {count, gflops, part, percent, seconds, shortHash, shortTarget, times, unit} from "../format.js";
 import {candidatesPicture, predictionChart} from "../pictures.js";
-import {rooflineChart} from "../roofline.js";
+import {peakName, rooflineChart} from "../roofline.js";
 import {fastestTable, workloadLink} from "../summary.js";
 
 export async function showWorkload({root, page, values, query}) {
@@ -61,9 +61,9 @@ export async function showWorkload({root, page, values, query}) {
                   ]
                 ] :
                 ["", null],
-            roofline.peak_flops_per_second >= rate ?
+            roofline.peak_flops_per_second && rate ?
                 [
-                  "Of the modelled peak",
+                  `Of the ${peakName(roofline)}`,
                   [
                     percent(rate / roofline.peak_flops_per_second),
                     el("small", {},

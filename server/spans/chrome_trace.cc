@@ -1,4 +1,4 @@
-#include "server/api/timeline.h"
+#include "server/spans/chrome_trace.h"
 
 #include <algorithm>
 #include <map>
@@ -7,15 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "server/spans/life_spans.h"
 
-namespace tilefarm::api {
+namespace tilefarm::spans {
 namespace {
 
 using jobs::LoggedLife;
+using Json = nlohmann::ordered_json;
 
 constexpr int kLivesProcess = 1;
-
-bool Known(absl::Time at) { return at != absl::InfinitePast(); }
 
 // Lanes of spans that do not overlap within a lane.
 class Lanes {
@@ -108,35 +108,22 @@ class Writer {
                                    std::max(to - from, absl::ZeroDuration()))},
                        {"args", Arguments(life)}});
   }
-  // Nested spans of one candidate, which overlap those of others.
-  void Nested(const char* name, int64_t id, const LoggedLife& life,
-              absl::Time from, absl::Time to) {
-    if (!Known(from) || !Known(to) || to < from) return;
-    for (const bool begins : {true, false}) {
-      Json event = {{"ph", begins ? "b" : "e"},
-                    {"name", name},
-                    {"cat", life.purpose},
-                    {"id", id},
-                    {"pid", kLivesProcess},
-                    {"tid", 0},
-                    {"ts", absl::ToUnixMicros(begins ? from : to)}};
-      if (begins) event["args"] = Arguments(life);
-      events_.push_back(std::move(event));
-    }
-  }
+  // The nested spans of one candidate, which overlap those of others.
   void AddLife(const LoggedLife& life) {
     const int64_t id = ++lives_;
-    const absl::Time begin = Known(life.sampled)  ? life.sampled
-                             : Known(life.queued) ? life.queued
-                                                  : life.reported;
-    Nested("candidate", id, life, begin, life.stored);
-    Nested("sampled", id, life, life.sampled, life.queued);
-    Nested("queued", id, life, life.queued, life.leased);
-    Nested("leased", id, life, life.leased, life.building);
-    Nested("build", id, life, life.building, life.built);
-    Nested("waits for cores", id, life, life.built, life.running);
-    Nested("run", id, life, life.running, life.reported);
-    Nested("store", id, life, life.reported, life.stored);
+    for (const LifeSpan& span : SpansOf(life)) {
+      for (const bool begins : {true, false}) {
+        Json event = {{"ph", begins ? "b" : "e"},
+                      {"name", span.name},
+                      {"cat", life.purpose},
+                      {"id", id},
+                      {"pid", kLivesProcess},
+                      {"tid", 0},
+                      {"ts", absl::ToUnixMicros(begins ? span.from : span.to)}};
+        if (begins) event["args"] = Arguments(life);
+        events_.push_back(std::move(event));
+      }
+    }
   }
 
   std::map<std::string, Device> devices_;
@@ -146,7 +133,8 @@ class Writer {
 
 }  // namespace
 
-Json ChromeTrace(const std::string& job_id, std::span<const LoggedLife> lives) {
+nlohmann::ordered_json ChromeTrace(const std::string& job_id,
+                                   std::span<const LoggedLife> lives) {
   // Lanes are given in the order in which the spans begin.
   std::vector<const LoggedLife*> order;
   for (const LoggedLife& life : lives) order.push_back(&life);
@@ -159,4 +147,4 @@ Json ChromeTrace(const std::string& job_id, std::span<const LoggedLife> lives) {
   return writer.Take();
 }
 
-}  // namespace tilefarm::api
+}  // namespace tilefarm::spans

@@ -1,33 +1,54 @@
 #include "base/text_kind.h"
 
+#include <functional>
+
 namespace tilefarm {
 namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsOfName(char c) {
+  return IsDigit(c) || c == '_' || (c >= 'a' && c <= 'z') ||
+         (c >= 'A' && c <= 'Z');
+}
+
+// Calls `text` for each character outside of numbers, `digit` for each within
+// one, with whether it is the first.
+void Visit(std::string_view all, const std::function<void(char)>& text,
+           const std::function<void(char, bool)>& digit) {
+  bool in_number = false;
+  bool in_name = false;
+  for (const char c : all) {
+    const bool of_number = IsDigit(c) && !in_name;
+    if (of_number) {
+      digit(c, !in_number);
+    } else {
+      text(c);
+      in_name = IsOfName(c);
+    }
+    in_number = of_number;
+  }
+}
 
 }  // namespace
 
 std::string WithoutNumbers(std::string_view text) {
   std::string kind;
-  bool in_number = false;
-  for (const char c : text) {
-    if (!IsDigit(c)) kind.push_back(c);
-    if (IsDigit(c) && !in_number) kind.push_back('#');
-    in_number = IsDigit(c);
-  }
+  Visit(
+      text, [&](char c) { kind.push_back(c); },
+      [&](char, bool first) {
+        if (first) kind.push_back('#');
+      });
   return kind;
 }
 
 std::vector<double> NumbersOf(std::string_view text) {
   std::vector<double> numbers;
-  bool in_number = false;
-  for (const char c : text) {
-    if (IsDigit(c)) {
-      if (!in_number) numbers.push_back(0);
-      numbers.back() = 10 * numbers.back() + (c - '0');
-    }
-    in_number = IsDigit(c);
-  }
+  Visit(
+      text, [](char) {},
+      [&](char c, bool first) {
+        if (first) numbers.push_back(0);
+        numbers.back() = 10 * numbers.back() + (c - '0');
+      });
   return numbers;
 }
 

@@ -9,10 +9,10 @@
 
 namespace tilefarm {
 
-// The text with # for each run of digits.
+// The text with # for each run of digits that is not part of a name.
 std::string WithoutNumbers(std::string_view text);
 
-// Its runs of digits, in order. Texts that are equal without numbers have as
+// Those runs of digits, in order. Texts that are equal without numbers have as
 // many.
 std::vector<double> NumbersOf(std::string_view text);
 

@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "base/text_kind.h"
 #include "compiler/ir/structural.h"
 #include "cost_model/features.h"
 #include "server/jobs/job_run.h"
@@ -77,9 +76,10 @@ absl::Status JobRun::LoadLane(size_t index, const LogSummary& log) {
   std::vector<ScheduledTask> scheduled;
   for (const TaskSpec& task : spec_.tasks) {
     if (task.target != wanted.key) continue;
+    TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr function, ParseTask(task));
     scheduled.push_back({.weight = task.weight,
                          .flops = task.flops,
-                         .kind = WithoutNumbers(task.program)});
+                         .kind = KindOf(*function).text});
   }
   // An even share of the trials; at least one, as 0 would be no limit.
   const auto lanes = static_cast<int64_t>(spec_.targets.size());

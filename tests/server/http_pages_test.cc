@@ -58,7 +58,7 @@ tilefarm_device_canary_seconds{device="a\\b\n"} 1.5e-05
 # TYPE tilefarm_device_busy_seconds_total counter
 tilefarm_device_busy_seconds_total{device="box"} 12.5
 tilefarm_device_busy_seconds_total{device="rack"} 0
-# HELP tilefarm_device_clock_hertz Clock at the device's latest measurement, where its system tells.
+# HELP tilefarm_device_clock_hertz Clock at the device's latest measurement, where it is known.
 # TYPE tilefarm_device_clock_hertz gauge
 tilefarm_device_clock_hertz{device="box"} 3700000000
 # HELP tilefarm_device_temperature_celsius Temperature at the device's latest measurement, where its system tells.

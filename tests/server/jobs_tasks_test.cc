@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/text_kind.h"
+#include "server/jobs/similar_tasks.h"
 #include "server/jobs/task_scheduler.h"
 #include "tests/server/jobs_fixture.h"
 
@@ -169,7 +169,7 @@ TEST_F(JobTasksTest, TheLogDeterminesWhichTaskProposes) {
   for (const TaskSpec& task : spec.tasks) {
     tasks.push_back({.weight = task.weight,
                      .flops = task.flops,
-                     .kind = WithoutNumbers(task.program)});
+                     .kind = KindOf(**ParseTask(task)).text});
   }
   TaskScheduler scheduler(tasks, spec.trials);
   int proposals = 0;

@@ -63,15 +63,16 @@ class Bisector {
     }
     TF_ASSIGN_OR_RETURN(Bisection bisection,
                         Bisection::Create(static_cast<int>(commits_.size())));
-    // The first question tells how large the change is.
-    double bound = 1 + threshold;
+    // The first question tells how large the change is. The smallest that counts
+    // is the threshold, and its middle the bound.
+    double bound = std::sqrt(1 + threshold);
     bool first = true;
     BisectStep step = bisection.Next();
     for (; step.kind == BisectStep::Kind::kMeasure; step = bisection.Next()) {
       TF_ASSIGN_OR_RETURN(const BisectAnswer given, Ask(step, bound));
+      if (first) change_ = last_ratio_;
       if (first && given == BisectAnswer::kBad) {
-        change_ = last_ratio_;
-        bound = std::sqrt(std::max(last_ratio_, bound));
+        bound = std::max(bound, std::sqrt(last_ratio_));
       }
       first = false;
       TF_RETURN_IF_ERROR(bisection.Report(given));

@@ -43,6 +43,7 @@ def mm(A: T.Buffer((128, 128), "float32"),
                 C[vi, vj] = T.float32(0)
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 '''
+PAGE = 4096
 # Beyond the last-level cache: its time is that of the memory.
 COPY = '''@T.prim_func
 def copy(A: T.Buffer((4096, 4096), "float32"),
@@ -170,9 +171,10 @@ def seconds_of(source, steps, inputs):
                    "--allow-rounding", "--trace", source.path("kernel.trace")]
         subprocess.run(command, check=True, capture_output=True)
         call = ctypes.CDLL(library).kernel_
-    buffers = [(ctypes.c_float * size)() for size in inputs]
+    # Aligned, as the worker's are.
+    buffers = [ctypes.create_string_buffer(4 * size + PAGE) for size in inputs]
     call.argtypes = [ctypes.c_void_p] * len(buffers)
-    addresses = [ctypes.addressof(one) for one in buffers]
+    addresses = [-(-ctypes.addressof(one) // PAGE) * PAGE for one in buffers]
     best = float("inf")
     end = time.monotonic() + 1
     while time.monotonic() < end:

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+
 #include "tests/server/jobs_fixture.h"
 
 namespace tilefarm::jobs {
@@ -45,7 +48,8 @@ TEST_F(JobsTest, EndsJobsWhoseUserHasUsedUpDeviceTime) {
   spec = Spec(/*trials=*/5);
   spec.user = "bob";
   const std::string other = *jobs_->Submit(spec);
-  FakeWorker worker(*farm_, TestHello("w0"), Quick);
+  std::optional<FakeWorker> worker(std::in_place, *farm_, TestHello("w0"),
+                                   Quick);
   const JobSnapshot ended = WaitForEnd(id);
   EXPECT_EQ(ended.state, JobState::kDone) << ended.error;
   EXPECT_GT(ended.trials_done, 0);
@@ -62,6 +66,7 @@ TEST_F(JobsTest, EndsJobsWhoseUserHasUsedUpDeviceTime) {
   EXPECT_EQ(jobs_->Measure(measure, [](auto) {}).status().code(),
             absl::StatusCode::kResourceExhausted);
   // The next process knows what was used.
+  worker.reset();
   Restart(FakeSearchFactory());
   EXPECT_EQ(jobs_->Submit(Spec()).ok(), true);
   EXPECT_EQ(jobs_->Submit(spec).status().code(),

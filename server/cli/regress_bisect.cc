@@ -63,8 +63,8 @@ class Bisector {
     }
     TF_ASSIGN_OR_RETURN(Bisection bisection,
                         Bisection::Create(static_cast<int>(commits_.size())));
-    // The first question tells how large the change is. The smallest that counts
-    // is the threshold, and its middle the bound.
+    // The first question tells how large the change is. The smallest that
+    // counts is the threshold, and its middle the bound.
     double bound = std::sqrt(1 + threshold);
     bool first = true;
     BisectStep step = bisection.Next();

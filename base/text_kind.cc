@@ -1,7 +1,5 @@
 #include "base/text_kind.h"
 
-#include <functional>
-
 namespace tilefarm {
 namespace {
 
@@ -13,8 +11,8 @@ bool IsOfName(char c) {
 
 // Calls `text` for each character outside of numbers, `digit` for each within
 // one, with whether it is the first.
-void Visit(std::string_view all, const std::function<void(char)>& text,
-           const std::function<void(char, bool)>& digit) {
+template <typename Text, typename Digit>
+void Visit(std::string_view all, Text text, Digit digit) {
   bool in_number = false;
   bool in_name = false;
   for (const char c : all) {

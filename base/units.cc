@@ -2,7 +2,10 @@
 
 #include <cmath>
 #include <iterator>
+#include <limits>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -27,6 +30,26 @@ std::string FormatBytes(double bytes) {
     ++unit;
   }
   return absl::StrFormat("%.4g %s", bytes, kUnits[unit]);
+}
+
+std::optional<int64_t> ParseBytes(std::string_view text) {
+  static constexpr std::pair<std::string_view, int> kUnits[] = {
+      {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"B", 0}};
+  int shift = 0;
+  for (const auto& [unit, bits] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    text.remove_suffix(unit.size());
+    shift = bits;
+    break;
+  }
+  int64_t number = 0;
+  if (text.empty() ||
+      text.find_first_not_of("0123456789") != std::string_view::npos ||
+      !absl::SimpleAtoi(absl::string_view(text.data(), text.size()), &number) ||
+      number > (std::numeric_limits<int64_t>::max() >> shift)) {
+    return std::nullopt;
+  }
+  return number << shift;
 }
 
 std::string FormatRate(double per_second, const std::string& unit) {

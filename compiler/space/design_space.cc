@@ -38,6 +38,7 @@ struct Sketch {
   std::vector<SampleSite> sites;
   // A trace of ours with these instructions first belongs to this sketch.
   std::string fingerprint;
+  std::string kind;  // SketchKind of it
   // What stands before its first decision, applied once for all candidates; an
   // error where it cannot be.
   absl::StatusOr<schedule::PartialReplay> start = absl::UnknownError("");
@@ -95,6 +96,7 @@ class DesignSpaceImpl : public DesignSpace {
       instruction.decision = ir::Attr();
     }
     sketch.fingerprint = TraceFingerprint(trace);
+    sketch.kind = SketchKind(sketch.fingerprint);
     sketch.start = StartOf(trace);
     if (!by_hand) TF_RETURN_IF_ERROR(sketch.start.status());
     sketch.by_hand = by_hand;
@@ -256,8 +258,7 @@ class DesignSpaceImpl : public DesignSpace {
       for (size_t i = 0; i < sketches_.size(); ++i) {
         const Sketch& sketch = sketches_[i];
         const bool same = sketch.fingerprint == fingerprint;
-        if (same != same_text ||
-            (!same && SketchKind(sketch.fingerprint) != kind)) {
+        if (same != same_text || (!same && sketch.kind != kind)) {
           continue;
         }
         auto candidate = NearestOf(sketch, decisions);

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 
 namespace tilefarm::farm {
 namespace {
@@ -42,27 +43,6 @@ std::optional<Type> TypeOf(const std::string& key) {
 absl::Status Bad(const std::string& text, const std::string& why) {
   return absl::InvalidArgumentError(
       absl::StrCat("require: '", text, "': ", why));
-}
-
-std::optional<int64_t> ParseSize(const std::string& text) {
-  static constexpr std::pair<const char*, int> kUnits[] = {
-      {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"B", 0}};
-  std::string digits = text;
-  int shift = 0;
-  for (const auto& [unit, bits] : kUnits) {
-    if (!absl::EndsWith(text, unit)) continue;
-    digits = text.substr(0, text.size() - std::string(unit).size());
-    shift = bits;
-    break;
-  }
-  int64_t number = 0;
-  if (digits.empty() ||
-      digits.find_first_not_of("0123456789") != std::string::npos ||
-      !absl::SimpleAtoi(digits, &number) ||
-      number > (std::numeric_limits<int64_t>::max() >> shift)) {
-    return std::nullopt;
-  }
-  return number << shift;
 }
 
 absl::StatusOr<Requirement> ParseOne(const std::string& text) {
@@ -108,7 +88,7 @@ absl::StatusOr<Requirement> ParseOne(const std::string& text) {
       }
       break;
     case Type::kSize: {
-      const auto bytes = ParseSize(one.value);
+      const auto bytes = ParseBytes(one.value);
       if (!bytes.has_value()) {
         return Bad(text, "is not a size, such as 8GiB");
       }

@@ -121,7 +121,8 @@ class JobRun {
 
   // --- job_run_load.cc ---
   absl::Status LoadLane(size_t index, const LogSummary& log);
-  absl::Status LoadTask(const TaskSpec& spec, Lane& lane);
+  // Its state by the database.
+  absl::Status LoadTask(std::unique_ptr<Task> task, Lane& lane);
   void UseRemeasured(std::vector<database::Record>& known) const;
   void HoldFormer(const LogSummary& log);
   // Makes the searches of waiting lanes whose facts are known: the caches of

@@ -73,20 +73,26 @@ absl::Status JobRun::LoadLane(size_t index, const LogSummary& log) {
   } else if (opened.libraries.has_value()) {
     lane->libraries = opened.libraries;
   }
+  std::vector<std::unique_ptr<Task>> tasks;
   std::vector<ScheduledTask> scheduled;
-  for (const TaskSpec& task : spec_.tasks) {
-    if (task.target != wanted.key) continue;
-    TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr function, ParseTask(task));
-    scheduled.push_back({.weight = task.weight,
-                         .flops = task.flops,
-                         .kind = KindOf(*function).text});
+  for (const TaskSpec& spec : spec_.tasks) {
+    if (spec.target != wanted.key) continue;
+    auto task = std::make_unique<Task>();
+    task->id = TaskId(spec);
+    task->spec = spec;
+    task->lane = lane.get();
+    TF_ASSIGN_OR_RETURN(task->function, ParseTask(spec));
+    task->kind = KindOf(*task->function);
+    scheduled.push_back(
+        {.weight = spec.weight, .flops = spec.flops, .kind = task->kind.text});
+    tasks.push_back(std::move(task));
   }
   // An even share of the trials; at least one, as 0 would be no limit.
   const auto lanes = static_cast<int64_t>(spec_.targets.size());
   lane->scheduler = std::make_unique<TaskScheduler>(
       std::move(scheduled), (spec_.trials + lanes - 1) / lanes);
-  for (const TaskSpec& task : spec_.tasks) {
-    if (task.target == wanted.key) TF_RETURN_IF_ERROR(LoadTask(task, *lane));
+  for (std::unique_ptr<Task>& task : tasks) {
+    TF_RETURN_IF_ERROR(LoadTask(std::move(task), *lane));
   }
   lanes_.push_back(std::move(lane));
   return absl::OkStatus();
@@ -109,15 +115,10 @@ void JobRun::UseRemeasured(std::vector<database::Record>& known) const {
   }
 }
 
-absl::Status JobRun::LoadTask(const TaskSpec& spec, Lane& lane) {
-  auto task = std::make_unique<Task>();
+absl::Status JobRun::LoadTask(std::unique_ptr<Task> task, Lane& lane) {
+  const TaskSpec& spec = task->spec;
   task->index = static_cast<int>(tasks_.size());
   task->place = static_cast<int>(lane.tasks.size());
-  task->id = TaskId(spec);
-  task->spec = spec;
-  task->lane = &lane;
-  TF_ASSIGN_OR_RETURN(task->function, ParseTask(spec));
-  task->kind = KindOf(*task->function);
   TaskSnapshot progress;
   progress.function = spec.function;
   progress.target = spec.target;

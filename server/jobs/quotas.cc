@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -39,23 +40,13 @@ absl::StatusOr<int64_t> ParseCount(std::string_view text) {
   return count;
 }
 
-// "512MiB".
-absl::StatusOr<int64_t> ParseBytes(std::string_view text) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"KiB", 1024.0},
-      {"MiB", 1024.0 * 1024},
-      {"GiB", 1024.0 * 1024 * 1024},
-      {"TiB", 1024.0 * 1024 * 1024 * 1024}};
-  for (const auto& [unit, factor] : kUnits) {
-    if (!text.ends_with(unit)) continue;
-    TF_ASSIGN_OR_RETURN(const double number,
-                        ParseNumber(text.substr(0, text.size() - unit.size())));
-    const double bytes = number * factor;
-    if (bytes < 1 || bytes > 1e18) break;
-    return static_cast<int64_t>(bytes);
+absl::StatusOr<int64_t> ParseStorage(std::string_view text) {
+  const std::optional<int64_t> bytes = ParseBytes(text);
+  if (!bytes || *bytes == 0 || !text.ends_with('B')) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", std::string(text), "' is not a size such as 512MiB or 2GiB"));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", std::string(text), "' is not a size such as 512MiB or 2GiB"));
+  return *bytes;
 }
 
 }  // namespace
@@ -92,7 +83,7 @@ absl::Status Quotas::Set(std::string_view text) {
   } else if (key == "device_hours") {
     TF_ASSIGN_OR_RETURN(changed.device_hours, ParseNumber(value));
   } else if (key == "storage") {
-    TF_ASSIGN_OR_RETURN(changed.storage_bytes, ParseBytes(value));
+    TF_ASSIGN_OR_RETURN(changed.storage_bytes, ParseStorage(value));
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no quota '", std::string(key), "'; there are ",

@@ -29,6 +29,20 @@ TEST(FormatBytes, HasFourDigits) {
   EXPECT_EQ(FormatBytes(5000.0 * (1ull << 40)), "5000 TiB");
 }
 
+TEST(ParseBytes, ReadsWholeNumbersOfUnits) {
+  EXPECT_EQ(ParseBytes("0"), 0);
+  EXPECT_EQ(ParseBytes("96"), 96);
+  EXPECT_EQ(ParseBytes("96B"), 96);
+  EXPECT_EQ(ParseBytes("3KiB"), 3072);
+  EXPECT_EQ(ParseBytes("512MiB"), int64_t{512} << 20);
+  EXPECT_EQ(ParseBytes("2GiB"), int64_t{2} << 30);
+  EXPECT_EQ(ParseBytes("8388607TiB"), int64_t{8388607} << 40);
+  for (const char* text : {"", "B", "MiB", "-1", "1.5GiB", "8GB", "1 MiB",
+                           "8388608TiB", "99999999999999999999"}) {
+    EXPECT_EQ(ParseBytes(text), std::nullopt) << text;
+  }
+}
+
 TEST(FormatRate, IsInGiga) {
   EXPECT_EQ(FormatRate(488.26e9, "FLOPS"), "488.3 GFLOPS");
   EXPECT_EQ(FormatRate(12.1e9, "B/s"), "12.1 GB/s");

@@ -25,21 +25,12 @@ except ImportError:
     print("python3-yaml is missing: skipped")
     sys.exit(77)
 
+from served import MATMUL
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CI = ROOT / "deploy" / "ci"
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 
-PROGRAM = '''@T.prim_func
-def mm(A: T.Buffer((128, 128), "float32"),
-       B: T.Buffer((128, 128), "float32"),
-       C: T.Buffer((128, 128), "float32")):
-    for i, j, k in T.grid(128, 128, 128):
-        with T.block("Y"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-'''
 SUITE = '''name = "kernels"
 [[benchmark]]
 name = "matmul"
@@ -92,7 +83,7 @@ class CiTest(unittest.TestCase):
         (cls.repository / "deploy" / "ci").mkdir(parents=True)
         shutil.copy(CI / "regress", cls.repository / "deploy" / "ci")
         cls.git("init", "-q", "-b", "main")
-        (cls.repository / "mm.py").write_text(PROGRAM)
+        (cls.repository / "mm.py").write_text(MATMUL)
         (cls.repository / "suite.toml").write_text(SUITE)
 
     @classmethod

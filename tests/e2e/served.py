@@ -13,6 +13,18 @@ import urllib.request
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 60  # seconds, for whatever a process should do soon
 
+MATMUL = '''@T.prim_func
+def mm(A: T.Buffer((128, 128), "float32"),
+       B: T.Buffer((128, 128), "float32"),
+       C: T.Buffer((128, 128), "float32")):
+    for i, j, k in T.grid(128, 128, 128):
+        with T.block("Y"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+'''
+
 
 class Failed(Exception):
     pass

@@ -30,19 +30,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-from served import Served, until  # noqa: E402
+from served import MATMUL, Served, until  # noqa: E402
 
-MATMUL = '''@T.prim_func
-def mm(A: T.Buffer((128, 128), "float32"),
-       B: T.Buffer((128, 128), "float32"),
-       C: T.Buffer((128, 128), "float32")):
-    for i, j, k in T.grid(128, 128, 128):
-        with T.block("Y"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-'''
 PAGE = 4096
 # Beyond the last-level cache: its time is that of the memory.
 COPY = '''@T.prim_func

@@ -17,11 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 8> kStatusNames = {
-    "ok",        "invalid_schedule", "compile_error", "compile_timeout",
-    "run_error", "run_timeout",      "wrong_result",  "device_lost",
-};
-
 // Writes one object, key by key. Most of a line are long texts of plain
 // characters, which are copied as they are.
 class Writer {

@@ -2,6 +2,7 @@
 #ifndef TILEFARM_DATABASE_RECORD_H_
 #define TILEFARM_DATABASE_RECORD_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,7 +23,10 @@ enum class Status {
   kWrongResult,
   kDeviceLost,
 };
-// "ok", "invalid_schedule", ...
+inline constexpr std::array<std::string_view, 8> kStatusNames = {
+    "ok",        "invalid_schedule", "compile_error", "compile_timeout",
+    "run_error", "run_timeout",      "wrong_result",  "device_lost",
+};
 std::string_view StatusName(Status status);
 std::optional<Status> ParseStatus(std::string_view name);
 

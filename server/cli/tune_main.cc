@@ -5,12 +5,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "base/command_line/parse.h"
+#include "database/record.h"
 #include "server/cli/commands.h"
 #include "server/cli/exit_codes.h"
 #include "server/cli/input.h"
 #include "server/cli/regress_flags.h"
+#include "server/farm/device.h"
 #include "server/services/version.h"
 #include "transport/client_flags.h"
 #include "transport/grpc_log.h"
@@ -102,22 +105,30 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
       ->allow_extra_args(false);
 }
 
+std::vector<std::string> DeviceStates() {
+  std::vector<std::string> names;
+  for (const farm::DeviceState state : farm::kDeviceStates) {
+    names.emplace_back(farm::DeviceStateName(state));
+  }
+  return names;
+}
+
 // The part of a list.
 void AddPaging(CLI::App& command, Paging& paging,
                const std::vector<std::string>& columns) {
-  const auto any = CLI::Range(int64_t{0}, int64_t{1'000'000'000});
+  constexpr int64_t kMost = 1'000'000'000;
   command.add_option("--sort", paging.sort, "By this column")
       ->check(CLI::IsMember(columns));
   command.add_flag("--reverse", paging.reverse, "In the opposite order");
   command
       .add_option("--limit", paging.limit,
                   paging.from_end ? "The latest so many" : "So many entries")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
+      ->check(CLI::Range(int64_t{1}, kMost));
   command
       .add_option("--offset", paging.offset,
                   paging.from_end ? "Without the latest so many"
                                   : "After so many entries")
-      ->check(any);
+      ->check(CLI::Range(int64_t{0}, kMost));
 }
 
 void AddRecordFilter(CLI::App& command, RecordFilter& filter) {
@@ -128,9 +139,8 @@ void AddRecordFilter(CLI::App& command, RecordFilter& filter) {
   command.add_option("--device", filter.device,
                      "With this in the device's name");
   command.add_option("--status", filter.status, "With this status")
-      ->check(CLI::IsMember({"ok", "invalid_schedule", "compile_error",
-                             "compile_timeout", "run_error", "run_timeout",
-                             "wrong_result", "device_lost"}));
+      ->check(CLI::IsMember(std::vector<std::string>(
+          database::kStatusNames.begin(), database::kStatusNames.end())));
   command
       .add_option("--since", filter.since,
                   "Recorded on this date (2026-01-31) or later")
@@ -176,9 +186,7 @@ class DeviceCommands {
       command
           ->add_option("--state", options.states,
                        "In this state, such as idle or busy; several times")
-          ->check(CLI::IsMember({"idle", "busy", "checking", "draining",
-                                 "drained", "paused", "quarantined", "offline",
-                                 "incompatible"}))
+          ->check(CLI::IsMember(DeviceStates()))
           ->allow_extra_args(false);
       command->add_option("--named", options.named, "With this in their names");
       command->add_option("--target", options.target,

@@ -32,24 +32,29 @@ absl::Status Jobs::LoadDeviceTime() {
 void Jobs::NoteDeviceTime(bool store_now) {
   const auto used = farm_.TakeDeviceTime();
   if (!options_.quotas.BoundDeviceTime()) return;
+  std::string changed;  // what is to be stored
+  {
+    MutexLock lock(mutex_);
+    const absl::Time now = options_.clock->Now();
+    for (const auto& [user, time] : used) device_time_.Add(user, now, time);
+    device_time_changed_ |= !used.empty();
+    const absl::Duration monotonic = options_.clock->Monotonic();
+    if (device_time_changed_ &&
+        (store_now || monotonic - device_time_stored_ >= kStoreInterval)) {
+      device_time_.Forget(now, options_.quotas.days);
+      changed = device_time_.Print();
+      // A failure is tried again after the same time.
+      device_time_stored_ = monotonic;
+    }
+    for (Entry* entry : running_) {
+      const absl::Status may = CheckUser(entry->spec.user);
+      if (!may.ok()) entry->run->EndEarly(std::string(may.message()));
+    }
+  }
+  // Clients do not wait for the disk.
+  if (changed.empty() || !store_.PutBlob(kDeviceTimeKey, changed).ok()) return;
   MutexLock lock(mutex_);
-  const absl::Time now = options_.clock->Now();
-  for (const auto& [user, time] : used) device_time_.Add(user, now, time);
-  device_time_changed_ |= !used.empty();
-  const absl::Duration monotonic = options_.clock->Monotonic();
-  if (device_time_changed_ &&
-      (store_now || monotonic - device_time_stored_ >= kStoreInterval)) {
-    device_time_.Forget(now, options_.quotas.days);
-    const absl::Status stored =
-        store_.PutBlob(kDeviceTimeKey, device_time_.Print());
-    // A failure is tried again after the same time.
-    device_time_stored_ = monotonic;
-    if (stored.ok()) device_time_changed_ = false;
-  }
-  for (Entry* entry : running_) {
-    const absl::Status may = CheckUser(entry->spec.user);
-    if (!may.ok()) entry->run->EndEarly(std::string(may.message()));
-  }
+  device_time_changed_ = false;
 }
 
 absl::Status Jobs::CheckUser(const std::string& user) {

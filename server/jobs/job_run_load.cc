@@ -286,16 +286,6 @@ void JobRun::SuggestRecorded(Lane& lane) {
   }
 }
 
-void JobRun::SuggestToSimilar(const Task& from, const std::string& trace) {
-  for (Task* task : from.lane->tasks) {
-    if (task == &from || task->search == nullptr ||
-        task->kind.text != from.kind.text) {
-      continue;
-    }
-    task->search->Suggest(from.spec.workload_hash, trace);
-  }
-}
-
 std::string JobRun::RaceOf(const Task& task) const {
   return absl::StrCat(task.id, spec_.allow_library ? " library" : "",
                       spec_.strict_fp     ? " strict"

@@ -95,6 +95,16 @@ void JobRun::NoteRecord(Task& task, const database::Record& record,
   ++version_;
 }
 
+void JobRun::SuggestToSimilar(const Task& from, const std::string& trace) {
+  for (Task* task : from.lane->tasks) {
+    if (task == &from || task->search == nullptr ||
+        task->kind.text != from.kind.text) {
+      continue;
+    }
+    task->search->Suggest(from.spec.workload_hash, trace);
+  }
+}
+
 void JobRun::UpdateRate() {
   const absl::Duration now = env_.clock.Monotonic();
   while (!recorded_at_.empty() &&

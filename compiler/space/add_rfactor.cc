@@ -68,10 +68,7 @@ bool IsDotProduct(const ir::BlockNode& block) {
 //         for k0, j1, k1: y_rf[j0 j1, k1] += ...   j1, k1 in registers
 //         for j1, k1:     y[j0 j1] += y_rf[j0 j1, k1]
 absl::StatusOr<schedule::Schedule> FactorDotProducts(
-    const RuleContext& context, schedule::Schedule schedule,
-    const std::string& name) {
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
-                      schedule.GetBlock(name, context.function));
+    schedule::Schedule schedule, schedule::BlockRv block) {
   TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
                       schedule.GetLoops(block));
   const size_t j = loops.size() - 2, k = loops.size() - 1;
@@ -90,7 +87,6 @@ absl::StatusOr<schedule::Schedule> FactorDotProducts(
       schedule.Reorder({outputs[0], loops[k], outputs[1], loops[k + 1]}));
   TF_RETURN_IF_ERROR(
       schedule.Annotate(partial, kTilingStructure, ir::Attr("SRS")));
-  TF_ASSIGN_OR_RETURN(block, schedule.GetBlock(name, context.function));
   TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(block, outputs[0],
                                                /*preserve_unit_loops=*/true));
   return schedule;
@@ -105,15 +101,12 @@ absl::StatusOr<schedule::Schedule> FactorDotProducts(
 //   for b, i, j: C[b] += A[b, i, j]
 //   ->  for b, r0, r1: C_rf[b, r1] += A[b, r0 .. r1]
 //       for b, r1:     C[b] += C_rf[b, r1]
-Alternatives AddRfactor(const RuleContext& context, schedule::Schedule schedule,
-                        const std::string& name) {
-  std::vector<schedule::Schedule> results{schedule};
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
-                      schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+Alternatives AddRfactor(const RuleContext& context, RuleSite site) {
+  const auto& [unchanged, schedule, block, node] = site;
+  std::vector<schedule::Schedule> results{unchanged};
   if (HasDataReuse(*node) && IsDotProduct(*node) &&
       ProductOf(*node, ir::IterType::kReduce) >= kMinReduction) {
-    auto factored = FactorDotProducts(context, results[0], name);
+    auto factored = FactorDotProducts(schedule, block);
     if (factored.ok()) results.push_back(*std::move(factored));
   }
   if (!IsReduction(*node) || !HasTrivialBindings(*node) ||
@@ -129,11 +122,9 @@ Alternatives AddRfactor(const RuleContext& context, schedule::Schedule schedule,
                       kEnoughOutputsPerCore * context.target.cores) {
       continue;
     }
-    schedule::Schedule attempt = results[0];
-    TF_ASSIGN_OR_RETURN(schedule::BlockRv reduction,
-                        attempt.GetBlock(name, context.function));
+    schedule::Schedule attempt = schedule;
     std::vector<schedule::LoopRv> reduce_loops, order;
-    TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(attempt, reduction));
+    TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(attempt, block));
     for (size_t i = 0; i < loops.size(); ++i) {
       (loops[i].sums ? reduce_loops : order).push_back(loops.rvs[i]);
     }

@@ -28,23 +28,15 @@ absl::StatusOr<bool> SkipPadding(Schedule& schedule,
 
 // Padding that sums of products read: a copy with its zeros, or the products
 // at the border left out, where lowering cuts the loops at the border.
-Alternatives InlinePadding(const std::string& function, Schedule schedule,
-                           const std::string& name) {
-  std::vector<Schedule> results;
-  Schedule attempt = schedule;
-  TF_ASSIGN_OR_RETURN(BlockRv block, attempt.GetBlock(name, function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, attempt.Get(block));
+Alternatives InlinePadding(RuleSite site) {
   TF_ASSIGN_OR_RETURN(std::vector<BlockRv> readers,
-                      attempt.GetConsumers(block));
-  if (!readers.empty() &&
-      !IsOutput(*attempt.module().Find(function),
-                node->writes[0].buffer.get()) &&
-      attempt.ComputeInline(block).ok()) {
-    TF_ASSIGN_OR_RETURN(const bool skips, SkipPadding(attempt, readers));
-    if (skips) results.push_back(std::move(attempt));
+                      site.schedule.GetConsumers(site.block));
+  if (readers.empty() || !site.schedule.ComputeInline(site.block).ok()) {
+    return DoesNotApply();
   }
-  results.push_back(std::move(schedule));
-  return results;
+  TF_ASSIGN_OR_RETURN(const bool skips, SkipPadding(site.schedule, readers));
+  if (!skips) return DoesNotApply();
+  return std::vector{std::move(site.schedule), std::move(site.unchanged)};
 }
 
 }  // namespace
@@ -53,24 +45,17 @@ Alternatives InlinePadding(const std::string& function, Schedule schedule,
 // consumers. A block with if_then_else (padding) stays, for its conditions
 // would be evaluated in the innermost loops of every consumer; but where the
 // consumers may skip it, that is a second way to go on.
-Alternatives AutoInline(const RuleContext& context, schedule::Schedule schedule,
-                        const std::string& name) {
-  schedule::Schedule attempt = schedule;
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
-                      attempt.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, attempt.Get(block));
+Alternatives AutoInline(const RuleContext& context, RuleSite site) {
+  const ir::BlockPtr node = site.node;
   if (!IsElementwise(*node) || node->writes.size() != 1 ||
-      UsesCostlyIntrinsic(*node) || !HasTrivialBindings(*node)) {
-    return std::vector{std::move(schedule)};
+      UsesCostlyIntrinsic(*node) || !HasTrivialBindings(*node) ||
+      IsOutput(*site.schedule.module().Find(context.function),
+               node->writes[0].buffer.get())) {
+    return DoesNotApply();
   }
-  if (UsesIfThenElse(*node)) {
-    return InlinePadding(context.function, std::move(schedule), name);
-  }
-  const ir::PrimFuncPtr function = schedule.module().Find(context.function);
-  if (!IsOutput(*function, node->writes[0].buffer.get())) {
-    if (attempt.ComputeInline(block).ok()) return std::vector{attempt};
-  }
-  return std::vector{std::move(schedule)};
+  if (UsesIfThenElse(*node)) return InlinePadding(std::move(site));
+  if (!site.schedule.ComputeInline(site.block).ok()) return DoesNotApply();
+  return std::vector{std::move(site.schedule)};
 }
 
 absl::Status InlineProducers(schedule::Schedule& schedule,

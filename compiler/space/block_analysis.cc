@@ -222,6 +222,15 @@ std::vector<std::string> TopBlockNames(const ir::PrimFunc& function) {
     }
     return true;
   });
+  std::ranges::reverse(names);
+  return names;
+}
+
+std::vector<std::string> AllBlockNames(const ir::PrimFunc& function) {
+  std::vector<std::string> names;
+  for (const ir::BlockPtr& block : AllBlocks(function)) {
+    names.insert(names.begin(), block->name);
+  }
   return names;
 }
 

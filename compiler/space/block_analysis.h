@@ -52,8 +52,10 @@ bool InTiledNest(const ir::PrimFunc& function, const ir::BlockNode& block);
 // Whether block variable `var` occurs in the region.
 bool RegionUses(const ir::BufferRegion& region, const ir::VarNode* var);
 
-// Names of the blocks directly below the root, in program order.
+// Names of the blocks directly below the root, and of all blocks except the
+// root: in the order of rules, consumers before their producers.
 std::vector<std::string> TopBlockNames(const ir::PrimFunc& function);
+std::vector<std::string> AllBlockNames(const ir::PrimFunc& function);
 // Every block except the root, including nested ones.
 std::vector<ir::BlockPtr> AllBlocks(const ir::PrimFunc& function);
 bool IsOutput(const ir::PrimFunc& function, const ir::BufferNode* buffer);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <optional>
 
 #include "absl/algorithm/container.h"
@@ -108,10 +107,9 @@ absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
   std::vector<std::string> names;
   for (SketchRule* const rule : {SplitReductions, AutoInline, SkipZeros}) {
     names = TopBlockNames(*schedule.module().Find(function));
-    std::ranges::reverse(names);
     for (const std::string& name : names) {
       TF_ASSIGN_OR_RETURN(std::vector<Schedule> results,
-                          rule(context, schedule, name));
+                          ApplyRule(rule, context, schedule, name));
       schedule = std::move(results.front());
     }
   }

@@ -22,16 +22,12 @@
 namespace tilefarm::space {
 namespace {
 
-constexpr int kMaxSketches = 64;
 constexpr int kDraws = 200;
 // Of the mutations, by SwapLevels and by Retile.
 constexpr double kSwapsOfLevels = 0.15;
 constexpr double kRetilings = 0.15;
 // Of the mutations for GPUs, those that draw all tiles of a block again.
 constexpr double kRedraws = 0.2;
-// Blocks that cannot all be explored: past this many, rules only look at the
-// first alternative of each.
-constexpr int kMaxBlocks = 64;
 
 struct Sketch {
   schedule::Trace trace;  // without decisions
@@ -343,35 +339,12 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
   std::vector<schedule::Schedule> states{
       schedule::Schedule(ir::IRModule{{program}}, /*seed=*/0, floats)};
   for (const std::string& name : TopBlockNames(*program)) {
-    TF_ASSIGN_OR_RETURN(states,
-                        SplitReductions(context, std::move(states[0]), name));
+    TF_ASSIGN_OR_RETURN(states, ApplyRule(SplitReductions, context,
+                                          std::move(states[0]), name));
   }
-  std::vector<std::string> names =
+  const std::vector<std::string> names =
       TopBlockNames(*states[0].module().Find(context.function));
   const bool many = names.size() > kMaxBlocks;
-  std::ranges::reverse(names);
-
-  const auto apply = [&](SketchRule* rule,
-                         const std::string& name) -> absl::Status {
-    std::vector<schedule::Schedule> next;
-    for (schedule::Schedule& state : states) {
-      // The block may be gone: inlined by an earlier rule.
-      if (!schedule::Schedule(state).GetBlock(name, context.function).ok()) {
-        next.push_back(std::move(state));
-        continue;
-      }
-      TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> alternatives,
-                          rule(context, state, name));
-      if (many) alternatives.resize(1, state);
-      for (schedule::Schedule& alternative : alternatives) {
-        if (static_cast<int>(next.size()) < kMaxSketches) {
-          next.push_back(std::move(alternative));
-        }
-      }
-    }
-    states = std::move(next);
-    return absl::OkStatus();
-  };
   // Inlining first and everywhere: it decides what the consumers of a block
   // are.
   for (SketchRule* const rule :
@@ -379,31 +352,56 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
         MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling,
         TileReduction, TileTransposed}) {
     for (const std::string& name : names) {
-      TF_RETURN_IF_ERROR(apply(rule, name));
+      TF_RETURN_IF_ERROR(ApplyRule(rule, context, name, many, states));
     }
   }
-  TF_RETURN_IF_ERROR(apply(FollowConsumers, "root"));
-  TF_RETURN_IF_ERROR(apply(ParallelVectorizeUnroll, "root"));
+  for (SketchRule* const rule : {FollowConsumers, ParallelVectorizeUnroll}) {
+    TF_RETURN_IF_ERROR(ApplyRule(rule, context, "root", many, states));
+  }
   // Partial results of rfactor are new blocks; each state has its own.
-  std::vector<schedule::Schedule> placed;
   for (schedule::Schedule& state : states) {
-    std::vector<std::string> blocks;
-    for (const ir::BlockPtr& block :
-         AllBlocks(*state.module().Find(context.function))) {
-      blocks.push_back(block->name);
-    }
-    std::ranges::reverse(blocks);
-    for (const std::string& name : blocks) {
-      TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> result,
-                          RandomComputeLocation(context, state, name));
+    for (const std::string& name :
+         AllBlockNames(*state.module().Find(context.function))) {
+      TF_ASSIGN_OR_RETURN(
+          std::vector<schedule::Schedule> result,
+          ApplyRule(RandomComputeLocation, context, std::move(state), name));
       state = std::move(result.front());
     }
-    placed.push_back(std::move(state));
   }
-  return placed;
+  return states;
 }
 
 }  // namespace
+
+Alternatives ApplyRule(SketchRule* rule, const RuleContext& context,
+                       schedule::Schedule schedule, const std::string& name) {
+  RuleSite site{schedule, schedule, {}, nullptr};
+  const auto block = site.schedule.GetBlock(name, context.function);
+  if (!block.ok()) return std::vector{std::move(schedule)};
+  site.block = *block;
+  TF_ASSIGN_OR_RETURN(site.node, site.schedule.Get(*block));
+  TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> alternatives,
+                      rule(context, std::move(site)));
+  if (alternatives.empty()) alternatives.push_back(std::move(schedule));
+  return alternatives;
+}
+
+absl::Status ApplyRule(SketchRule* rule, const RuleContext& context,
+                       const std::string& name, bool first_only,
+                       std::vector<schedule::Schedule>& states) {
+  std::vector<schedule::Schedule> next;
+  for (schedule::Schedule& state : states) {
+    TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> alternatives,
+                        ApplyRule(rule, context, state, name));
+    if (first_only)
+      alternatives.erase(++alternatives.begin(), alternatives.end());
+    for (schedule::Schedule& alternative : alternatives) {
+      if (next.size() < kMaxSketches) next.push_back(std::move(alternative));
+    }
+  }
+  states = std::move(next);
+  return absl::OkStatus();
+}
 
 uint64_t Candidate::Fingerprint() const {
   uint64_t hash = static_cast<uint64_t>(sketch);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <optional>
 
 #include "base/status_macros.h"
@@ -76,26 +75,19 @@ absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
 //   for i, k: S[i] += exp(A[i, k] - M[i])  ->   for k: M[i] = ...
 //   for i, j: B[i, j] = ... / S[i]              for k: S[i] += ...
 //                                               for j: B[i, j] = ...
-Alternatives FollowConsumers(const RuleContext& context,
-                             schedule::Schedule schedule, const std::string&) {
-  std::vector<std::string> names;
-  for (const ir::BlockPtr& block :
-       AllBlocks(*schedule.module().Find(context.function))) {
-    names.push_back(block->name);
-  }
-  std::ranges::reverse(names);
-  Schedule followed = schedule;
+Alternatives FollowConsumers(const RuleContext& context, RuleSite site) {
+  Schedule followed = site.unchanged;
   int moved = 0;
-  for (const std::string& name : names) {
+  for (const std::string& name :
+       AllBlockNames(*site.unchanged.module().Find(context.function))) {
     TF_ASSIGN_OR_RETURN(std::optional<Schedule> attempt,
                         Follow(context, followed, name));
     if (!attempt) continue;
     followed = *std::move(attempt);
     ++moved;
   }
-  std::vector<Schedule> results{std::move(schedule)};
-  if (moved > 0) results.push_back(std::move(followed));
-  return results;
+  if (moved == 0) return DoesNotApply();
+  return std::vector{std::move(site.unchanged), std::move(followed)};
 }
 
 }  // namespace tilefarm::space

@@ -106,8 +106,7 @@ Packing FindPacking(const ir::PrimFunc& function, const ir::BlockNode& block) {
 
 // All alternatives to tile the block. `fuse`: fuse the consumer; `in_place`:
 // write the result only to its final place, since a tile of it may have gaps.
-Alternatives TileInEveryWay(const RuleContext& context,
-                            const Schedule& schedule, const std::string& name,
+Alternatives TileInEveryWay(const Schedule& schedule, BlockRv tiled,
                             const Packing& packing, bool fuse, bool in_place) {
   std::vector<Schedule> results;
   for (const bool pack : {true, false}) {
@@ -115,8 +114,6 @@ Alternatives TileInEveryWay(const RuleContext& context,
     // -1: the result is written to its final place.
     for (const int write_level : {1, 0, -1}) {
       Schedule attempt = schedule;
-      TF_ASSIGN_OR_RETURN(BlockRv tiled,
-                          attempt.GetBlock(name, context.function));
       bool fusible = false;
       if (fuse) {
         TF_ASSIGN_OR_RETURN(fusible, HasFusibleConsumer(attempt, tiled));
@@ -182,10 +179,7 @@ int PackedAxis(const ir::BlockNode& block, const Packing& packing,
 
 // Makes the axis of the result the last one, and its loops the last spatial
 // ones. The consumer puts the axes back in order; without one, a copy does.
-absl::Status MoveAxisLast(const RuleContext& context, Schedule& schedule,
-                          const std::string& name, int axis) {
-  TF_ASSIGN_OR_RETURN(const BlockRv block,
-                      schedule.GetBlock(name, context.function));
+absl::Status MoveAxisLast(Schedule& schedule, BlockRv block, int axis) {
   TF_ASSIGN_OR_RETURN(const bool fusible, HasFusibleConsumer(schedule, block));
   if (!fusible) {
     TF_RETURN_IF_ERROR(schedule.CacheWrite(block, 0, "global").status());
@@ -251,34 +245,29 @@ absl::Status Tiles::Reorder(Schedule& schedule,
 // may be packed ahead of time always are; where one has an axis of the result
 // for itself, such as the output channels of an NCHW convolution, the sums may
 // also be vectors along that axis.
-Alternatives MultiLevelTiling(const RuleContext& context,
-                              schedule::Schedule schedule,
-                              const std::string& name) {
-  TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  if (!HasDataReuse(*node)) return std::vector{std::move(schedule)};
-
+Alternatives MultiLevelTiling(const RuleContext& context, RuleSite site) {
+  const auto& [unchanged, schedule, block, node] = site;
+  if (!HasDataReuse(*node)) return DoesNotApply();
   const Packing packing =
       FindPacking(*schedule.module().Find(context.function), *node);
   // If a consumer cannot be fused tile by tile, it is not fused at all.
   for (const bool fuse : {true, false}) {
     TF_ASSIGN_OR_RETURN(std::vector<Schedule> results,
-                        TileInEveryWay(context, schedule, name, packing, fuse,
+                        TileInEveryWay(schedule, block, packing, fuse,
                                        /*in_place=*/!WritesAtVariables(*node)));
     if (results.empty()) continue;
     const int axis = PackedAxis(*node, packing, context.target);
     Schedule moved = schedule;
-    if (axis >= 0 && MoveAxisLast(context, moved, name, axis).ok()) {
+    if (axis >= 0 && MoveAxisLast(moved, block, axis).ok()) {
       // The other operands are read one element at a time.
-      TF_ASSIGN_OR_RETURN(
-          std::vector<Schedule> more,
-          TileInEveryWay(context, moved, name, {.ahead = packing.ahead},
-                         /*fuse=*/true, /*in_place=*/false));
+      TF_ASSIGN_OR_RETURN(std::vector<Schedule> more,
+                          TileInEveryWay(moved, block, {.ahead = packing.ahead},
+                                         /*fuse=*/true, /*in_place=*/false));
       absl::c_move(more, std::back_inserter(results));
     }
     return results;
   }
-  return std::vector{std::move(schedule)};
+  return DoesNotApply();
 }
 
 absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(

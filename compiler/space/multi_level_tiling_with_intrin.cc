@@ -405,11 +405,8 @@ absl::StatusOr<bool> IsConstant(const std::string& function, Schedule schedule,
 // may not pay for packing in the call. If registers, groups or tiles would have
 // tails, the operands and the result are zero-padded copies.
 Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
-                                        schedule::Schedule schedule,
-                                        const std::string& name) {
-  TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  const Schedule plain = schedule;
+                                        RuleSite site) {
+  auto& [plain, schedule, block, node] = site;
   std::optional<Match> match = FindMatch(*node, context.target, /*pad=*/false);
   // If whole registers fit without padding, whole tiles may still need it.
   if (!match || match->row == nullptr) {
@@ -426,7 +423,7 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
       }
     }
   }
-  if (!match) return std::vector{plain};
+  if (!match) return DoesNotApply();
   TF_ASSIGN_OR_RETURN(
       const bool constant,
       IsConstant(context.function, schedule, block, match->packed));
@@ -438,24 +435,22 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
     // -1: the result is written to its final place.
     for (const int write_level : {1, 0, -1}) {
       Schedule attempt = schedule;
-      TF_ASSIGN_OR_RETURN(BlockRv tiled,
-                          attempt.GetBlock(name, context.function));
       if (write_level < 0) {
         Schedule look = attempt;
         TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
-                            FusibleConsumer(look, tiled));
+                            FusibleConsumer(look, block));
         // A matrix unit needs contiguous tiles of sums; no parameter has them.
         if (consumer || match->row != nullptr) continue;
       }
-      const absl::StatusOr<Tiles> tiles = TileLoops(attempt, tiled, *match);
+      const absl::StatusOr<Tiles> tiles = TileLoops(attempt, block, *match);
       if (!tiles.ok()) continue;
       if (write_level >= 0) {
         TF_ASSIGN_OR_RETURN(
             const bool placed,
-            PlaceResult(attempt, tiled, *match, tiles->spatial[write_level]));
+            PlaceResult(attempt, block, *match, tiles->spatial[write_level]));
         if (!placed) continue;
       }
-      if (!PackOperand(attempt, tiled, match->packed, *tiles, place).ok()) {
+      if (!PackOperand(attempt, block, match->packed, *tiles, place).ok()) {
         continue;
       }
       results.push_back(std::move(attempt));

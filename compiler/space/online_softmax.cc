@@ -54,9 +54,7 @@ absl::StatusOr<std::vector<BlockRv>> Readers(
 }
 
 absl::StatusOr<Schedule> Online(const RuleContext& context, Schedule schedule,
-                                const std::string& name) {
-  TF_ASSIGN_OR_RETURN(const BlockRv sum,
-                      schedule.GetBlock(name, context.function));
+                                BlockRv sum) {
   // Exponentials of a block of their own are computed twice, but neither
   // written nor read.
   TF_RETURN_IF_ERROR(InlineProducers(schedule, sum, UsesCostlyIntrinsic));
@@ -104,16 +102,14 @@ absl::StatusOr<Schedule> Online(const RuleContext& context, Schedule schedule,
 //     for k_0, k_2: largest[i] = ...
 //     for k_0, k_2: total[i] = ...
 //     for k: B[i, k] = exp(x[i, k] - largest[i]) / total[i]
-Alternatives OnlineSoftmax(const RuleContext& context, Schedule schedule,
-                           const std::string& name) {
-  TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  std::vector<Schedule> results{schedule};
-  if (IsReduction(*node) && ComesFromMemory(*node, context.target)) {
-    auto attempt = Online(context, std::move(schedule), name);
-    if (attempt.ok()) results.push_back(*std::move(attempt));
+Alternatives OnlineSoftmax(const RuleContext& context, RuleSite site) {
+  if (!IsReduction(*site.node) ||
+      !ComesFromMemory(*site.node, context.target)) {
+    return DoesNotApply();
   }
-  return results;
+  auto online = Online(context, std::move(site.schedule), site.block);
+  if (!online.ok()) return DoesNotApply();
+  return std::vector{std::move(site.unchanged), *std::move(online)};
 }
 
 }  // namespace tilefarm::space

@@ -11,10 +11,8 @@ namespace tilefarm::space {
 // parallel jobs per core, the unroll limit beyond the register tile, and, if
 // outputs are too large for the caches, whether to use streaming stores.
 Alternatives ParallelVectorizeUnroll(const RuleContext& context,
-                                     schedule::Schedule schedule,
-                                     const std::string&) {
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv root,
-                      schedule.GetBlock("root", context.function));
+                                     RuleSite site) {
+  auto& [unchanged, schedule, root, node] = site;
   if (context.target.cores > 1) {
     const int64_t cores = context.target.cores;
     TF_ASSIGN_OR_RETURN(

@@ -20,39 +20,32 @@ int CountBlocks(const ir::Stmt& stmt) {
 
 // Lets a producer that was neither inlined nor tiled move below its consumer,
 // such as padding to the tile that reads it, or partial results to their sum.
-Alternatives RandomComputeLocation(const RuleContext& context,
-                                   schedule::Schedule schedule,
-                                   const std::string& name) {
-  schedule::Schedule attempt = schedule;
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
-                      attempt.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, attempt.Get(block));
+Alternatives RandomComputeLocation(const RuleContext& context, RuleSite site) {
+  const auto& [unchanged, schedule, block, node] = site;
   if (node->writes.size() != 1 ||
       node->annotations.contains(kTilingStructure) ||
       node->annotations.contains(kPack) ||
       node->annotations.contains(ir::kPrepack) ||
-      IsOutput(*attempt.module().Find(context.function),
+      IsOutput(*schedule.module().Find(context.function),
                node->writes[0].buffer.get())) {
-    return std::vector{std::move(schedule)};
+    return DoesNotApply();
   }
   // Moves only blocks that are alone in their nest.
+  schedule::Schedule look = schedule;
   TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
-                      attempt.GetLoops(block));
+                      look.GetLoops(block));
   TF_ASSIGN_OR_RETURN(std::vector<schedule::BlockRv> consumers,
-                      attempt.GetConsumers(block));
-  if (loops.empty() || consumers.empty()) {
-    return std::vector{std::move(schedule)};
-  }
-  TF_ASSIGN_OR_RETURN(ir::ForPtr outer, attempt.Get(loops[0]));
-  if (CountBlocks(outer->body) > 1) return std::vector{std::move(schedule)};
+                      look.GetConsumers(block));
+  if (loops.empty() || consumers.empty()) return DoesNotApply();
+  TF_ASSIGN_OR_RETURN(ir::ForPtr outer, look.Get(loops[0]));
+  if (CountBlocks(outer->body) > 1) return DoesNotApply();
   schedule::Schedule moved = schedule;
-  TF_ASSIGN_OR_RETURN(block, moved.GetBlock(name, context.function));
   // The root is legal in every candidate; other locations are drawn when the
   // sketch is sampled.
   auto location = moved.SampleComputeLocation(block, -1);
   if (!location.ok() ||
       !moved.ComputeAt(block, *location, /*preserve_unit_loops=*/true).ok()) {
-    return std::vector{std::move(schedule)};
+    return DoesNotApply();
   }
   return std::vector{std::move(moved)};
 }

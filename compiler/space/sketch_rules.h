@@ -39,12 +39,34 @@ struct RuleContext {
   target::Target target;
 };
 
-// The alternatives for block `name`; the unchanged schedule if the rule does
-// not apply. A non-OK status is an internal error: rules check their
-// preconditions before they transform.
+// A block that a rule looks at: the schedule as the rule finds it, and a copy
+// to transform, whose trace has the call that finds the block.
+struct RuleSite {
+  schedule::Schedule unchanged, schedule;
+  schedule::BlockRv block;
+  ir::BlockPtr node;
+};
+
+// The alternatives for the block; none where the rule does not apply. A non-OK
+// status is an internal error: rules check their preconditions before they
+// transform.
 using Alternatives = absl::StatusOr<std::vector<schedule::Schedule>>;
-using SketchRule = Alternatives(const RuleContext&, schedule::Schedule,
-                                const std::string& name);
+using SketchRule = Alternatives(const RuleContext&, RuleSite site);
+inline Alternatives DoesNotApply() { return std::vector<schedule::Schedule>(); }
+
+// The alternatives for block `name` of the schedule, which is the only one
+// where the rule does not apply or there is no such block (any more).
+Alternatives ApplyRule(SketchRule* rule, const RuleContext& context,
+                       schedule::Schedule schedule, const std::string& name);
+// Every way to apply the rule to the block in the states, up to kMaxSketches;
+// `first_only`: the first way of each.
+absl::Status ApplyRule(SketchRule* rule, const RuleContext& context,
+                       const std::string& name, bool first_only,
+                       std::vector<schedule::Schedule>& states);
+inline constexpr size_t kMaxSketches = 64;
+// Blocks that cannot all be explored: past this many, rules look at the first
+// alternative of each only.
+inline constexpr size_t kMaxBlocks = 64;
 
 SketchRule SplitReductions, AutoInline, SkipZeros, Winograd, OnlineSoftmax,
     AddRfactor, MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling,

@@ -34,18 +34,12 @@ bool ReadsAlongOutput(const ir::BlockNode& block) {
 //
 //   for h, w, c, r: B[h, w, c] = max(B[h, w, c], A[h + r, w, c])
 //   ->  for h, w0, c0: for r: for w1, c1: ...
-Alternatives TileReduction(const RuleContext& context,
-                           schedule::Schedule schedule,
-                           const std::string& name) {
-  std::vector<schedule::Schedule> results{schedule};
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
-                      schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+Alternatives TileReduction(const RuleContext&, RuleSite site) {
+  auto& [unchanged, schedule, block, node] = site;
   if (!IsReduction(*node) || HasDataReuse(*node) ||
       !HasTrivialBindings(*node) || !ReadsAlongOutput(*node)) {
-    return results;
+    return DoesNotApply();
   }
-  TF_ASSIGN_OR_RETURN(block, schedule.GetBlock(name, context.function));
   std::vector<schedule::LoopRv> spatial, reduce;
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   for (size_t i = 0; i < loops.size(); ++i) {
@@ -53,7 +47,7 @@ Alternatives TileReduction(const RuleContext& context,
     (loops[i].sums ? reduce : spatial).push_back(loops.rvs[i]);
   }
   if (spatial.empty() || spatial.size() + reduce.size() != loops.size()) {
-    return results;
+    return DoesNotApply();
   }
   std::vector<schedule::LoopRv> outer, tile;
   for (size_t i = 0; i < spatial.size(); ++i) {
@@ -72,7 +66,7 @@ Alternatives TileReduction(const RuleContext& context,
   std::vector<schedule::LoopRv> order = std::move(outer);
   order.insert(order.end(), reduce.begin(), reduce.end());
   order.insert(order.end(), tile.begin(), tile.end());
-  if (!schedule.Reorder(order).ok()) return results;
+  if (!schedule.Reorder(order).ok()) return DoesNotApply();
   TF_RETURN_IF_ERROR(
       schedule.Annotate(block, kTilingStructure, ir::Attr("SRS")));
   schedule::Schedule fused = schedule;
@@ -84,8 +78,7 @@ Alternatives TileReduction(const RuleContext& context,
                       .ok()) {
     schedule = std::move(fused);
   }
-  results.push_back(std::move(schedule));
-  return results;
+  return std::vector{std::move(unchanged), std::move(schedule)};
 }
 
 }  // namespace tilefarm::space

@@ -55,11 +55,8 @@ const ir::VarNode* IterOf(const ir::BlockNode& block, const LoopView& loop) {
 // Tiles the output's rows in whole registers, which as many rows of the input
 // fill, read with unit stride. `nullopt` if lanes do not divide the rows.
 absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
-    const RuleContext& context, schedule::Schedule schedule,
-    const std::string& name, const Axes& axes) {
-  TF_ASSIGN_OR_RETURN(const schedule::BlockRv block,
-                      schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+    const RuleContext& context, RuleSite site, const Axes& axes) {
+  auto& [unchanged, schedule, block, node] = site;
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   const auto* store = ir::As<ir::StoreNode>(node->body);
   const int64_t lanes =
@@ -85,7 +82,7 @@ absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
   outer.insert(outer.end(),
                {written[0], read[0], written[1], read[1], written[2]});
   if (!schedule.Reorder(outer).ok()) return std::nullopt;
-  return schedule;
+  return std::move(schedule);
 }
 
 }  // namespace
@@ -103,18 +100,13 @@ absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
 //
 //   ->  for j0, i0, j1, i1, j2 (lanes):
 //         B[i0 i1, j0 j1 j2] = A[j0 j1 j2, i0 i1]
-Alternatives TileTransposed(const RuleContext& context,
-                            schedule::Schedule schedule,
-                            const std::string& name) {
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
-                      schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+Alternatives TileTransposed(const RuleContext& context, RuleSite site) {
+  const ir::BlockPtr node = site.node;
   const Axes axes = TransposedAxes(*node);
-  if (axes.read == nullptr) return std::vector{std::move(schedule)};
-  schedule::Schedule attempt = schedule;
-  TF_ASSIGN_OR_RETURN(block, attempt.GetBlock(name, context.function));
+  if (axes.read == nullptr) return DoesNotApply();
+  schedule::Schedule attempt = site.schedule;
   std::vector<schedule::LoopRv> outer, inner;
-  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(attempt, block));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(attempt, site.block));
   for (size_t l = 0; l < loops.size(); ++l) {
     const schedule::LoopRv loop = loops.rvs[l];
     const ir::VarNode* var = IterOf(*node, loops[l]);
@@ -129,12 +121,12 @@ Alternatives TileTransposed(const RuleContext& context,
     inner.push_back(parts[1]);
   }
   outer.insert(outer.end(), inner.begin(), inner.end());
-  if (!attempt.Reorder(outer).ok()) return std::vector{std::move(schedule)};
-  TF_RETURN_IF_ERROR(
-      attempt.Annotate(block, kTilingStructure, ir::Attr(kTransposedTiles)));
+  if (!attempt.Reorder(outer).ok()) return DoesNotApply();
+  TF_RETURN_IF_ERROR(attempt.Annotate(site.block, kTilingStructure,
+                                      ir::Attr(kTransposedTiles)));
   std::vector<schedule::Schedule> results{std::move(attempt)};
   TF_ASSIGN_OR_RETURN(std::optional<schedule::Schedule> registers,
-                      WholeRegisters(context, std::move(schedule), name, axes));
+                      WholeRegisters(context, std::move(site), axes));
   if (registers) results.push_back(*std::move(registers));
   return results;
 }

@@ -1,7 +1,6 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/sketch_rules.h"
@@ -12,14 +11,9 @@ namespace tilefarm::space {
 // Lowering keeps the copies in float32, so that an element is widened once
 // instead of in every tile; the search decides where to make the copies.
 // Operands that multi_level_tiling packs have a copy already.
-Alternatives WidenOperands(const RuleContext& context,
-                           schedule::Schedule schedule,
-                           const std::string& name) {
-  schedule::Schedule attempt = schedule;
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
-                      attempt.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, attempt.Get(block));
-  if (!HasDataReuse(*node)) return std::vector{std::move(schedule)};
+Alternatives WidenOperands(const RuleContext& context, RuleSite site) {
+  auto& [unchanged, schedule, block, node] = site;
+  if (!HasDataReuse(*node)) return DoesNotApply();
   std::vector<const ir::BufferNode*> narrow;
   ir::PostOrderExprs(node->body, [&](const ir::Expr& e) {
     const auto* cast = ir::As<ir::CastNode>(e);
@@ -40,12 +34,13 @@ Alternatives WidenOperands(const RuleContext& context,
         !absl::c_linear_search(narrow, buffer)) {
       continue;
     }
-    if (!attempt.CacheRead(block, static_cast<int>(i), "global").ok()) {
-      return std::vector{std::move(schedule)};
+    if (!schedule.CacheRead(block, static_cast<int>(i), "global").ok()) {
+      return DoesNotApply();
     }
     copied = true;
   }
-  return std::vector{copied ? std::move(attempt) : std::move(schedule)};
+  if (!copied) return DoesNotApply();
+  return std::vector{std::move(schedule)};
 }
 
 }  // namespace tilefarm::space

@@ -324,10 +324,8 @@ class Sketcher {
 
 // nullopt where it does not apply.
 std::optional<Schedule> WithTile(const RuleContext& context, Schedule schedule,
-                                 const std::string& name, int tile) {
+                                 BlockRv block, int tile) {
   const auto run = [&]() -> absl::Status {
-    TF_ASSIGN_OR_RETURN(BlockRv block,
-                        schedule.GetBlock(name, context.function));
     TF_ASSIGN_OR_RETURN(std::vector<BlockRv> made,
                         schedule.Winograd(block, tile));
     Parts parts{made[0], made[1], made[2], made[3], made[4], made[5], block};
@@ -357,17 +355,14 @@ std::optional<Schedule> WithTile(const RuleContext& context, Schedule schedule,
 //
 // Groups, panels and register tiles are sampled: the last block's loops and the
 // product's share the decisions.
-Alternatives Winograd(const RuleContext& context, schedule::Schedule schedule,
-                      const std::string& name) {
-  TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  std::vector<Schedule> results;
+Alternatives Winograd(const RuleContext& context, RuleSite site) {
+  std::vector<Schedule> results{std::move(site.unchanged)};
   for (const int tile : {2, 4}) {
-    if (!IsReduction(*node) || !IsAllowed(*node, tile)) continue;
-    std::optional<Schedule> attempt = WithTile(context, schedule, name, tile);
+    if (!IsReduction(*site.node) || !IsAllowed(*site.node, tile)) continue;
+    std::optional<Schedule> attempt =
+        WithTile(context, site.schedule, site.block, tile);
     if (attempt) results.push_back(*std::move(attempt));
   }
-  results.insert(results.begin(), std::move(schedule));
   return results;
 }
 

@@ -56,25 +56,15 @@ class Bisector {
   absl::Status Run(nlohmann::ordered_json& answer) {
     TF_ASSIGN_OR_RETURN(commits_, CommitsBetween(options_.repository,
                                                  options_.good, options_.bad));
-    double threshold = 0.03;
     if (!options_.threshold.empty()) {
-      TF_ASSIGN_OR_RETURN(threshold,
+      TF_ASSIGN_OR_RETURN(threshold_,
                           regression::ParseThreshold(options_.threshold));
     }
     TF_ASSIGN_OR_RETURN(Bisection bisection,
                         Bisection::Create(static_cast<int>(commits_.size())));
-    // The first question tells how large the change is. The smallest that
-    // counts is the threshold, and its middle the bound.
-    double bound = std::sqrt(1 + threshold);
-    bool first = true;
     BisectStep step = bisection.Next();
     for (; step.kind == BisectStep::Kind::kMeasure; step = bisection.Next()) {
-      TF_ASSIGN_OR_RETURN(const BisectAnswer given, Ask(step, bound));
-      if (first) change_ = last_ratio_;
-      if (first && given == BisectAnswer::kBad) {
-        bound = std::max(bound, std::sqrt(last_ratio_));
-      }
-      first = false;
+      TF_ASSIGN_OR_RETURN(const BisectAnswer given, Ask(step));
       TF_RETURN_IF_ERROR(bisection.Report(given));
     }
     Describe(bisection, step, answer);
@@ -210,7 +200,17 @@ class Bisector {
     };
   }
 
-  absl::StatusOr<BisectAnswer> Ask(const BisectStep& step, double bound) {
+  // The ratio of a slow commit to a fast one, by all comparisons of such; 1
+  // before the first.
+  double Change() const {
+    return slower_.empty() ? 1 : std::exp(MedianOf(slower_).median);
+  }
+
+  // Between slow and fast commits: in the middle of the change, or of the
+  // smallest one that counts.
+  double Bound() const { return std::sqrt(std::max(1 + threshold_, Change())); }
+
+  absl::StatusOr<BisectAnswer> Ask(const BisectStep& step) {
     const absl::StatusOr<BuiltCommit>& reference = Built(step.reference);
     if (!reference.ok()) {
       if (step.reference == 0) return reference.status();
@@ -218,7 +218,6 @@ class Bisector {
     }
     const absl::StatusOr<BuiltCommit>& candidate = Built(step.commit);
     if (!candidate.ok()) return BisectAnswer::kSkip;
-    last_ratio_ = 1;
     const bool is_command =
         candidate->benchmark.kind == SuiteBenchmark::Kind::kCommand;
     if (candidate->artifact.workload != reference->artifact.workload) {
@@ -236,7 +235,8 @@ class Bisector {
     } else {
       TF_ASSIGN_OR_RETURN(measure, OnFarm(*reference, *candidate));
     }
-    TF_ASSIGN_OR_RETURN(SideTest test, SideTest::Create({.bound = bound}));
+    TF_ASSIGN_OR_RETURN(SideTest test, SideTest::Create({.bound = Bound()}));
+    std::vector<double> log_ratios;
     while (!test.settled()) {
       const auto ratios =
           measure(std::min(test.clusters_to_next_look(), kMostAtOnce));
@@ -247,11 +247,16 @@ class Bisector {
       }
       TF_RETURN_IF_ERROR(ratios.status());
       for (const double ratio : *ratios) TF_RETURN_IF_ERROR(test.Add(ratio));
+      log_ratios.insert(log_ratios.end(), ratios->begin(), ratios->end());
     }
-    last_ratio_ = test.interval().ratio;
+    // There is one change: whatever is slower at all has all of it, also if
+    // this answer stays unclear because the earlier ones made it too large.
+    if (test.interval().low > 1) {
+      slower_.insert(slower_.end(), log_ratios.begin(), log_ratios.end());
+    }
     Say(absl::StrCat(Commit(step.commit).substr(0, 12), " against ",
                      Commit(step.reference).substr(0, 12), ": ",
-                     regression::ChangeText(last_ratio_)));
+                     regression::ChangeText(test.interval().ratio)));
     switch (test.side()) {
       case regression::Side::kAbove:
         return BisectAnswer::kBad;
@@ -278,7 +283,7 @@ class Bisector {
       answer["last_commit"] = Commit(step.last);
     }
     answer["probability"] = step.probability;
-    answer["ratio"] = change_;
+    answer["ratio"] = Change();
     answer["commits"] = commits_.size();
     answer["builds"] = bisection.builds();
     answer["questions"] = bisection.questions();
@@ -291,8 +296,8 @@ class Bisector {
   std::vector<std::string> commits_;
   std::map<int, absl::StatusOr<BuiltCommit>> built_;  // by commit
   std::string device_class_;
-  double last_ratio_ = 1;
-  double change_ = 1;  // of the bad commit against the good one
+  double threshold_ = 0.03;
+  std::vector<double> slower_;  // log ratios of slow commits to fast ones
 };
 
 std::string Text(const nlohmann::ordered_json& answer) {

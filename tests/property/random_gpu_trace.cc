@@ -409,8 +409,8 @@ schedule::Schedule RandomGpuSchedule(const ir::PrimFuncPtr& program,
     TryPrimitive(Pick(kBefore, rng), schedule, rng, counts);
   }
   std::vector<std::string> names = space::TopBlockNames(*program);
-  // Consumers first, so that producers may move into them.
-  if (rng.Chance(0.7)) std::ranges::reverse(names);
+  // Mostly consumers first, so that producers may move into them.
+  if (rng.Chance(0.3)) std::ranges::reverse(names);
   GpuTiler tiler(schedule, rng, counts);
   for (const std::string& name : names) {
     if (rng.Chance(0.85)) tiler.Tile(name);

@@ -366,8 +366,9 @@ TEST(RewriteTensorizeTest, TracesNeedTheirTarget) {
 TEST(WidenOperandsTest, CopiesTheOperandThatIsNotPacked) {
   const RuleContext context{"main", *target::Parse(kNeither)};
   const auto apply = [&](const ir::PrimFuncPtr& program) {
-    const auto results = WidenOperands(
-        context, schedule::Schedule(ir::IRModule{{program}}), "C");
+    const auto results =
+        ApplyRule(WidenOperands, context,
+                  schedule::Schedule(ir::IRModule{{program}}), "C");
     EXPECT_TRUE(results.ok()) << results.status();
     EXPECT_EQ(results->size(), 1u);
     return ir::Print(results->front().module());

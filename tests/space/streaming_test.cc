@@ -77,9 +77,10 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_THAT(StreamedBlocks(**read, 1), IsEmpty());
   const RuleContext context{"main", TestTarget()};
-  const auto tiled = TileTransposed(
-      context, schedule::Schedule(ir::IRModule{{Transposed(64, 64)}}),
-      TopBlockNames(*Transposed(64, 64)).front());
+  const auto tiled =
+      ApplyRule(TileTransposed, context,
+                schedule::Schedule(ir::IRModule{{Transposed(64, 64)}}),
+                TopBlockNames(*Transposed(64, 64)).front());
   ASSERT_TRUE(tiled.ok()) << tiled.status();
   EXPECT_THAT(StreamedBlocks(*tiled->front().module().Find("main"), 1),
               IsEmpty());

@@ -8,7 +8,6 @@
 namespace tilefarm::space {
 namespace {
 
-using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
@@ -33,35 +32,31 @@ std::vector<int64_t> ThreadCounts(const target::GpuLimits& limits) {
 //
 //   for i, j: B[i, j] = f(A[i, j])
 //   ->  for blockIdx.x, threadIdx.x: for item: for vector (vectorized): ...
-Alternatives BindToThreads(const RuleContext& context, Schedule schedule,
-                           const std::string& name) {
-  std::vector<Schedule> unchanged{schedule};
-  TF_ASSIGN_OR_RETURN(const BlockRv block,
-                      schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+Alternatives BindToThreads(const RuleContext& context, RuleSite site) {
+  auto& [unchanged, schedule, block, node] = site;
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   if (loops.rvs.empty() || !HasTrivialBindings(*node) ||
       PerfectLoops(schedule, loops.rvs) != loops.size()) {
-    return unchanged;
+    return DoesNotApply();
   }
   TF_ASSIGN_OR_RETURN(const ir::ForPtr innermost,
                       schedule.Get(loops.rvs.back()));
-  if (innermost->body.get() != node.get()) return unchanged;
+  if (innermost->body.get() != node.get()) return DoesNotApply();
   std::vector<LoopRv> spatial, reduce;
   int64_t outputs = 1;
   for (size_t i = 0; i < loops.size(); ++i) {
-    if (loops[i].kind != ir::ForKind::kSerial) return unchanged;
+    if (loops[i].kind != ir::ForKind::kSerial) return DoesNotApply();
     (loops[i].reduces ? reduce : spatial).push_back(loops.rvs[i]);
     if (!loops[i].reduces) outputs *= loops[i].extent;
   }
-  if (spatial.empty()) return unchanged;
+  if (spatial.empty()) return DoesNotApply();
   std::vector<LoopRv> order = spatial;
   order.insert(order.end(), reduce.begin(), reduce.end());
-  if (order.size() > 1 && !schedule.Reorder(order).ok()) return unchanged;
+  if (order.size() > 1 && !schedule.Reorder(order).ok()) return DoesNotApply();
   LoopRv fused = spatial[0];
   if (spatial.size() > 1) {
     const auto one = schedule.Fuse(spatial);
-    if (!one.ok()) return unchanged;
+    if (!one.ok()) return DoesNotApply();
     fused = *one;
   }
   const target::GpuLimits& limits = *context.target.gpu;
@@ -80,7 +75,7 @@ Alternatives BindToThreads(const RuleContext& context, Schedule schedule,
       const auto parts = schedule.Split(fused, {std::nullopt, threads});
       if (!parts.ok() || !schedule.Bind((*parts)[0], "blockIdx.x").ok() ||
           !schedule.Bind((*parts)[1], "threadIdx.x").ok()) {
-        return unchanged;
+        return DoesNotApply();
       }
       return std::vector{std::move(schedule)};
     }
@@ -92,13 +87,13 @@ Alternatives BindToThreads(const RuleContext& context, Schedule schedule,
                       SampleOne(schedule, widths, widest));
   const auto parts =
       schedule.Split(fused, {std::nullopt, item, threads, vector});
-  if (!parts.ok()) return unchanged;
+  if (!parts.ok()) return DoesNotApply();
   const std::vector<LoopRv>& l = *parts;
   if (!schedule.Reorder({l[0], l[2], l[1], l[3]}).ok() ||
       !schedule.Bind(l[0], "blockIdx.x").ok() ||
       !schedule.Bind(l[2], "threadIdx.x").ok() ||
       !schedule.Vectorize(l[3]).ok()) {
-    return unchanged;
+    return DoesNotApply();
   }
   return std::vector{std::move(schedule)};
 }

@@ -88,6 +88,8 @@ absl::StatusOr<schedule::ExprRv> SampleOne(schedule::Schedule& schedule,
 // one or blocks below the last.
 size_t PerfectLoops(schedule::Schedule& schedule,
                     const std::vector<schedule::LoopRv>& loops);
+// Whether each variable of the block has one serial loop for itself.
+absl::StatusOr<bool> HasPlainLoops(RuleSite& site);
 
 }  // namespace tilefarm::space
 

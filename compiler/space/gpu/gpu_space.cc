@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -12,18 +11,7 @@ namespace {
 
 using schedule::Schedule;
 
-constexpr size_t kMaxSketches = 64;
-// Rules of programs with more blocks look at the first alternative of each.
-constexpr size_t kMaxBlocks = 64;
 constexpr int64_t kDefaultUnroll = 512;
-
-std::vector<std::string> BlocksBackwards(const Schedule& schedule,
-                                         const std::string& function) {
-  std::vector<std::string> names =
-      TopBlockNames(*schedule.module().Find(function));
-  std::ranges::reverse(names);
-  return names;
-}
 
 // Every way to apply the rule to the blocks of each state, consumers first.
 absl::Status Apply(const RuleContext& context, SketchRule* rule,
@@ -31,27 +19,11 @@ absl::Status Apply(const RuleContext& context, SketchRule* rule,
   std::vector<Schedule> all;
   for (const Schedule& start : states) {
     const std::vector<std::string> names =
-        BlocksBackwards(start, context.function);
+        TopBlockNames(*start.module().Find(context.function));
     std::vector<Schedule> ways{start};
     for (const std::string& name : names) {
-      std::vector<Schedule> next;
-      for (Schedule& way : ways) {
-        // The block may be gone: inlined for an earlier one.
-        if (!Schedule(way).GetBlock(name, context.function).ok()) {
-          next.push_back(std::move(way));
-          continue;
-        }
-        TF_ASSIGN_OR_RETURN(std::vector<Schedule> alternatives,
-                            rule(context, way, name));
-        if (first_only || names.size() > kMaxBlocks) {
-          alternatives.resize(1, way);
-        }
-        for (Schedule& alternative : alternatives) {
-          if (next.size() < kMaxSketches)
-            next.push_back(std::move(alternative));
-        }
-      }
-      ways = std::move(next);
+      TF_RETURN_IF_ERROR(ApplyRule(
+          rule, context, name, first_only || names.size() > kMaxBlocks, ways));
     }
     for (Schedule& way : ways) {
       if (all.size() < kMaxSketches) all.push_back(std::move(way));

@@ -11,31 +11,22 @@ namespace tilefarm::space {
 // another kernel that writes and reads memory. A product reads its operands
 // many times, so it does not take over their computation; its fetches do
 // (tile_for_threads).
-Alternatives InlineForThreads(const RuleContext& context,
-                              schedule::Schedule schedule,
-                              const std::string& name) {
-  schedule::Schedule attempt = schedule;
-  TF_ASSIGN_OR_RETURN(const schedule::BlockRv block,
-                      attempt.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, attempt.Get(block));
+Alternatives InlineForThreads(const RuleContext& context, RuleSite site) {
+  auto& [unchanged, schedule, block, node] = site;
   if (!IsElementwise(*node) || node->writes.size() != 1 ||
       !HasTrivialBindings(*node) ||
-      IsOutput(*attempt.module().Find(context.function),
+      IsOutput(*schedule.module().Find(context.function),
                node->writes[0].buffer.get())) {
-    return std::vector{std::move(schedule)};
+    return DoesNotApply();
   }
   TF_ASSIGN_OR_RETURN(const std::vector<schedule::BlockRv> consumers,
-                      attempt.GetConsumers(block));
+                      schedule.GetConsumers(block));
   for (const schedule::BlockRv consumer : consumers) {
-    TF_ASSIGN_OR_RETURN(const ir::BlockPtr reader, attempt.Get(consumer));
-    if (HasDataReuse(*reader) || IsTiled(*reader)) {
-      return std::vector{std::move(schedule)};
-    }
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr reader, schedule.Get(consumer));
+    if (HasDataReuse(*reader) || IsTiled(*reader)) return DoesNotApply();
   }
-  if (!attempt.ComputeInline(block).ok()) {
-    return std::vector{std::move(schedule)};
-  }
-  return std::vector{std::move(attempt)};
+  if (!schedule.ComputeInline(block).ok()) return DoesNotApply();
+  return std::vector{std::move(schedule)};
 }
 
 }  // namespace tilefarm::space

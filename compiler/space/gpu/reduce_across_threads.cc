@@ -68,11 +68,8 @@ absl::StatusOr<std::vector<BlockRv>> MoveProducers(const RuleContext& context,
                                                    Schedule& schedule,
                                                    LoopRv loop) {
   std::vector<BlockRv> moved;
-  std::vector<std::string> names =
-      TopBlockNames(*schedule.module().Find(context.function));
-  std::ranges::reverse(names);
   const ir::PrimFuncPtr function = schedule.module().Find(context.function);
-  for (const std::string& name : names) {
+  for (const std::string& name : TopBlockNames(*function)) {
     Schedule attempt = schedule;
     TF_ASSIGN_OR_RETURN(const BlockRv block,
                         attempt.GetBlock(name, context.function));
@@ -235,11 +232,9 @@ absl::Status StageRows(Schedule& schedule, const target::GpuLimits& limits,
 }
 
 absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
-                                       Schedule schedule,
-                                       const std::string& name, bool stage) {
+                                       Schedule schedule, BlockRv consumer,
+                                       bool stage) {
   const target::GpuLimits& limits = *context.target.gpu;
-  TF_ASSIGN_OR_RETURN(const BlockRv consumer,
-                      schedule.GetBlock(name, context.function));
   TF_ASSIGN_OR_RETURN(const bool is_free, IsFree(schedule, consumer));
   if (!is_free) return absl::NotFoundError("another rule took the block");
   TF_ASSIGN_OR_RETURN(std::optional<Rows> rows,
@@ -309,19 +304,15 @@ bool ReadsRows(const ir::BlockNode& block) {
 // alternative leaves each reduction to one thread; it is the default
 // only where the threads of a warp then read consecutive elements, and outputs
 // are enough to fill the GPU.
-Alternatives ReduceAcrossThreads(const RuleContext& context, Schedule schedule,
-                                 const std::string& name) {
-  auto by_rows = ComputeByRows(context, schedule, name, /*stage=*/false);
-  if (!by_rows.ok()) return std::vector{std::move(schedule)};
-  auto staged = ComputeByRows(context, schedule, name, /*stage=*/true);
-  Schedule unchanged = schedule;
-  TF_ASSIGN_OR_RETURN(const BlockRv block,
-                      unchanged.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, unchanged.Get(block));
+Alternatives ReduceAcrossThreads(const RuleContext& context, RuleSite site) {
+  auto& [unchanged, schedule, block, node] = site;
+  auto by_rows = ComputeByRows(context, schedule, block, /*stage=*/false);
+  if (!by_rows.ok()) return DoesNotApply();
+  auto staged = ComputeByRows(context, schedule, block, /*stage=*/true);
   const bool serial_first =
       IsReduction(*node) && !ReadsRows(*node) &&
       ProductOf(*node, ir::IterType::kSpatial) >= kManyOutputs;
-  std::vector<Schedule> results{*std::move(by_rows), std::move(schedule)};
+  std::vector<Schedule> results{*std::move(by_rows), std::move(unchanged)};
   if (serial_first) std::swap(results[0], results[1]);
   if (staged.ok()) results.insert(results.begin(), *std::move(staged));
   return results;

@@ -9,7 +9,6 @@
 namespace tilefarm::space {
 namespace {
 
-using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
@@ -30,13 +29,9 @@ constexpr int64_t kMinPart = 32;
 //   for i, k: C[i] += A[i, k]
 //   ->  for i, k_0, k_1: C_rf[k_0, i] += A[i, ...]
 //       for i, k_0:      C[i] += C_rf[k_0, i]
-Alternatives SplitReductionOverBlocks(const RuleContext& context,
-                                      Schedule schedule,
-                                      const std::string& name) {
-  std::vector<Schedule> results{schedule};
-  TF_ASSIGN_OR_RETURN(const BlockRv block,
-                      schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+Alternatives SplitReductionOverBlocks(const RuleContext&, RuleSite site) {
+  auto& [unchanged, schedule, block, node] = site;
+  std::vector<Schedule> results{std::move(unchanged)};
   if (!IsReduction(*node) || !HasTrivialBindings(*node) ||
       ProductOf(*node, ir::IterType::kReduce) < kMinReduction ||
       ProductOf(*node, ir::IterType::kSpatial) >= kManyOutputs) {

@@ -5,6 +5,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/postprocs.h"
 
 namespace tilefarm::space {
 namespace {
@@ -96,6 +97,15 @@ size_t PerfectLoops(Schedule& schedule, const std::vector<LoopRv>& loops) {
     }
   }
   return loops.size();
+}
+
+absl::StatusOr<bool> HasPlainLoops(RuleSite& site) {
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops,
+                      ViewLoops(site.schedule, site.block));
+  return loops.size() == site.node->iters.size() &&
+         std::ranges::all_of(loops.views, [](const LoopView& loop) {
+           return loop.iters.size() == 1 && loop.kind == ir::ForKind::kSerial;
+         });
 }
 
 }  // namespace tilefarm::space

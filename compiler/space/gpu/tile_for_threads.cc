@@ -139,10 +139,8 @@ absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
   return schedule.Annotate(copy, kCooperativeFetch, width);
 }
 
-absl::Status Tile(const RuleContext& context, Schedule& schedule,
-                  const std::string& name, const Way& way) {
-  TF_ASSIGN_OR_RETURN(const BlockRv block,
-                      schedule.GetBlock(name, context.function));
+absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
+                  const Way& way) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   const ThreadTiles tiles(*node, *context.target.gpu, way.fragments);
   TF_RETURN_IF_ERROR(
@@ -189,30 +187,24 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule,
 // The alternatives differ in whether the operands of a step are copied into
 // registers first. As in MetaSchedule (Shao et al., 2022), with warps as a
 // level of their own.
-Alternatives TileForThreads(const RuleContext& context, Schedule schedule,
-                            const std::string& name) {
-  TF_ASSIGN_OR_RETURN(const BlockRv block,
-                      schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
-  const bool plain = std::ranges::all_of(loops.views, [](const LoopView& loop) {
-    return loop.iters.size() == 1 && loop.kind == ir::ForKind::kSerial;
-  });
-  if (!HasDataReuse(*node) || !plain || node->writes.size() != 1) {
-    return std::vector{std::move(schedule)};
+Alternatives TileForThreads(const RuleContext& context, RuleSite site) {
+  if (!HasDataReuse(*site.node) || site.node->writes.size() != 1) {
+    return DoesNotApply();
   }
+  TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
+  if (!plain) return DoesNotApply();
   std::vector<Schedule> results;
   for (const bool fuse : {true, false}) {
     for (const bool fragments : {false, true}) {
-      Schedule attempt = schedule;
-      if (Tile(context, attempt, name, {fuse, fragments}).ok()) {
+      Schedule attempt = site.schedule;
+      if (Tile(context, attempt, site.block, {fuse, fragments}).ok()) {
         results.push_back(std::move(attempt));
       }
     }
     // A consumer that can be fused always is.
     if (!results.empty()) return results;
   }
-  return std::vector{std::move(schedule)};
+  return DoesNotApply();
 }
 
 }  // namespace tilefarm::space

@@ -381,10 +381,8 @@ absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
                            ir::Attr(kVectorBytes / bytes));
 }
 
-absl::Status Tile(const RuleContext& context, Schedule& schedule,
-                  const std::string& name, bool fuse) {
-  TF_ASSIGN_OR_RETURN(const BlockRv block,
-                      schedule.GetBlock(name, context.function));
+absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
+                  bool fuse) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   std::optional<Product> product = FindProduct(*node, *context.target.gpu);
   if (!product) return absl::FailedPreconditionError("no matrix product");
@@ -441,31 +439,22 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule,
 //
 // The block as it is remains an alternative, the first one if the unit rounds
 // operands.
-Alternatives TileForWarpMatrices(const RuleContext& context, Schedule schedule,
-                                 const std::string& name) {
-  TF_ASSIGN_OR_RETURN(const BlockRv block,
-                      schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+Alternatives TileForWarpMatrices(const RuleContext& context, RuleSite site) {
   const std::optional<Product> product =
-      FindProduct(*node, *context.target.gpu);
-  if (!product) return std::vector{std::move(schedule)};
-  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
-  const bool plain = std::ranges::all_of(loops.views, [](const LoopView& loop) {
-    return loop.iters.size() == 1 && loop.kind == ir::ForKind::kSerial;
-  });
-  if (!plain || loops.size() != node->iters.size()) {
-    return std::vector{std::move(schedule)};
-  }
+      FindProduct(*site.node, *context.target.gpu);
+  if (!product) return DoesNotApply();
+  TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
+  if (!plain) return DoesNotApply();
   std::vector<Schedule> results;
   for (const bool fuse : {true, false}) {
-    Schedule attempt = schedule;
-    if (Tile(context, attempt, name, fuse).ok()) {
+    Schedule attempt = site.schedule;
+    if (Tile(context, attempt, site.block, fuse).ok()) {
       results.push_back(std::move(attempt));
       break;
     }
   }
   results.insert(product->unit->split ? results.begin() : results.end(),
-                 std::move(schedule));
+                 std::move(site.unchanged));
   return results;
 }
 

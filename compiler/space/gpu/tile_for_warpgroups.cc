@@ -250,11 +250,8 @@ absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
   return Loops{threads[0], k[0]};
 }
 
-absl::Status Tile(const RuleContext& context, Schedule& schedule,
-                  const std::string& name, const Product& product,
+absl::Status Tile(Schedule& schedule, BlockRv block, const Product& product,
                   const Way& way) {
-  TF_ASSIGN_OR_RETURN(const BlockRv block,
-                      schedule.GetBlock(name, context.function));
   // Before the loops change: the elementwise block to fuse.
   BlockRv writer;
   if (way.fuse) {
@@ -306,22 +303,14 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule,
 //
 // Alternatives: blocks that compute several tiles, one after another; results
 // that the copy engine writes, or the threads; and the block as it is.
-Alternatives TileForWarpgroups(const RuleContext& context, Schedule schedule,
-                               const std::string& name) {
-  TF_ASSIGN_OR_RETURN(const BlockRv block,
-                      schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+Alternatives TileForWarpgroups(const RuleContext& context, RuleSite site) {
+  const ir::BlockPtr node = site.node;
   const std::optional<Product> product = context.target.gpu->warpgroup_products
                                              ? FindProduct(*node)
                                              : std::nullopt;
-  if (!product) return std::vector{std::move(schedule)};
-  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
-  const bool plain = std::ranges::all_of(loops.views, [](const LoopView& loop) {
-    return loop.iters.size() == 1 && loop.kind == ir::ForKind::kSerial;
-  });
-  if (!plain || loops.size() != node->iters.size()) {
-    return std::vector{std::move(schedule)};
-  }
+  if (!product) return DoesNotApply();
+  TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
+  if (!plain) return DoesNotApply();
   int64_t tiles = 1;
   for (size_t i = 0; i < node->iters.size(); ++i) {
     const int64_t extent = IterExtent(node->iters[i]);
@@ -338,8 +327,8 @@ Alternatives TileForWarpgroups(const RuleContext& context, Schedule schedule,
     for (const bool persistent : {true, false}) {
       for (const bool boxes : {true, false}) {
         if (persistent && !several) continue;
-        Schedule attempt = schedule;
-        if (Tile(context, attempt, name, *product, {fuse, boxes, persistent})
+        Schedule attempt = site.schedule;
+        if (Tile(attempt, site.block, *product, {fuse, boxes, persistent})
                 .ok()) {
           results.push_back(std::move(attempt));
         }
@@ -348,7 +337,7 @@ Alternatives TileForWarpgroups(const RuleContext& context, Schedule schedule,
     // A consumer that can be fused always is.
     if (!results.empty()) break;
   }
-  results.push_back(std::move(schedule));
+  results.push_back(std::move(site.unchanged));
   return results;
 }
 

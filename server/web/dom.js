@@ -134,9 +134,9 @@ export function liveTable(caption, columns, {sort = null, down = false, empty = 
   };
 }
 
-// Makes these the children. Those that stay where they are keep the focus, and
-// are not laid out again.
-function place(parent, elements) {
+// Makes these elements the children. Those that stay where they are keep the
+// focus, and are not laid out again.
+export function place(parent, elements) {
   const there = [...parent.children];
   const stay = new Set(there.filter((one, index) => one === elements[index]));
   if (there.length !== elements.length ||

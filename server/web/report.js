@@ -28,7 +28,7 @@ function showReport({job, candidates: columns, workloads, server}) {
           el("div", {class: "grid"}, panel("", sharesChart({tasks: job.tasks}).figure),
              panel("", projectionChart({tasks: job.tasks, candidates: candidates.all}).figure),
              el("section", {class: "panel wide"}, el("h2", {}, "Functions"),
-                taskTable(job.tasks, {links: false}))) :
+                taskTable(job.tasks, {links: false}).element)) :
           "",
       ...order.map(
           (task) =>
@@ -52,7 +52,7 @@ function functionPart(job, task, list, workloads, several) {
          known ? panel("", rooflineChart({roofline: known.roofline, candidates: list}).figure) : "",
          panel("", predictionChart({candidates: list}).figure),
          el("section", {class: "panel wide"}, el("h2", {}, "Fastest candidates"),
-            fastestTable(list, {links: false, name: several ? task.function : ""})),
+            fastestTable(list, {links: false, name: several ? task.function : ""}).element),
          known ? el("section", {class: "panel wide"}, el("h2", {}, "What each decision did"),
                     decisionTables(known.decisions)) :
                  ""));

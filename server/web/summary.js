@@ -1,6 +1,6 @@
 // What a job gained, in figures and tables: on its page and in a report.
 import {bestOf, timeOf} from "./candidates.js";
-import {barCell, el, facts, table} from "./dom.js";
+import {barCell, el, facts, liveTable} from "./dom.js";
 import {clock, count, deviceName, gflops, part, percent, seconds, shortTarget, times} from "./format.js";
 
 const FASTEST = 15;
@@ -71,10 +71,9 @@ export function figuresOf(job, candidates) {
       "tiles");
 }
 
+// Of a list of candidates, which update(list) changes.
 export function fastestTable(list, {links = true, name = ""} = {}) {
-  const rows =
-      list.filter((one) => one.counts).sort((a, b) => timeOf(a) - timeOf(b)).slice(0, FASTEST);
-  return table(
+  const live = liveTable(
       name ? `Fastest candidates of ${name}` : "Fastest candidates",
       [
         {
@@ -101,8 +100,12 @@ export function fastestTable(list, {links = true, name = ""} = {}) {
         },
         {title: "Library", value: (one) => one.library, cell: (one) => one.library ? "yes" : "no"},
         {title: "Device", value: (one) => one.device, cell: (one) => deviceName(one.device)},
-      ],
-      rows);
+      ]);
+  const update = (changed) => live.update(changed.filter((one) => one.counts)
+                                              .sort((a, b) => timeOf(a) - timeOf(b))
+                                              .slice(0, FASTEST));
+  update(list);
+  return {element: live.element, update};
 }
 
 export function workloadLink(task, text) {
@@ -124,6 +127,7 @@ export function withShares(tasks) {
                    }));
 }
 
+// Of a job's tasks, which update(tasks) changes.
 export function taskTable(tasks, {links = true} = {}) {
   const targets = new Set(tasks.map((task) => task.target));
   const columns = [
@@ -191,7 +195,10 @@ export function taskTable(tasks, {links = true} = {}) {
     },
     {title: "State", value: (task) => task.state, cell: (task) => task.state},
   ].filter(Boolean);
-  return table(
-      "Functions", columns, withShares(tasks),
+  const live = liveTable(
+      "Functions", columns,
       {sort: columns.findIndex((one) => one.title === "Share before"), down: true});
+  const update = (changed) => live.update(withShares(changed));
+  update(tasks);
+  return {element: live.element, update};
 }

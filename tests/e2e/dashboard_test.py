@@ -282,7 +282,19 @@ class DashboardTest(unittest.TestCase):
             self.assertEqual(page.violations(), [])
             page.all("#token")[0].send_keys(token, Keys.ENTER)
             until("the button", lambda: page.all(".danger"))
-            page.all(".danger")[0].send_keys(Keys.ENTER)
+            # It keeps the focus, and tables their order, while the page changes.
+            button = page.all(".danger")[0]
+            sort = "//th[normalize-space()='Median']/button"
+            page.browser.find_element(By.XPATH, sort).click()
+            page.run("document.querySelector('.danger').focus()")
+            before = page.run(trials)
+            until("more trials", lambda: page.run(trials) > before + 5)
+            self.assertEqual(page.run("return document.activeElement.className"),
+                             "danger")
+            self.assertEqual(page.run(
+                "return document.querySelector('th[aria-sort]')?.textContent"),
+                             "Median")
+            button.send_keys(Keys.ENTER)
             until("it cancelled", lambda: served.get(
                 f"/api/v1/jobs/{job}")["state"] == "cancelled")
             until("the page saying so",

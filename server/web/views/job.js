@@ -1,7 +1,7 @@
 // One job: what it gained, every candidate, its functions.
 import {get, post, save, watch} from "../api.js";
 import {Candidates} from "../candidates.js";
-import {codeBlock, el, facts, lazyDetails, panel, put, stateBadge, table} from "../dom.js";
+import {codeBlock, el, facts, lazyDetails, liveTable, panel, place, put, stateBadge} from "../dom.js";
 import {clock, count, date, deviceName, part, shortTarget} from "../format.js";
 import {candidatesPicture, predictionChart, projectionChart, sharesChart} from "../pictures.js";
 import {fastestTable, figuresOf, levelsOf, taskTable} from "../summary.js";
@@ -26,8 +26,9 @@ export async function showJob({root, page, signal, values}) {
   };
   const shown = () => candidates.of(several ? task() : null);
 
-  const head = el("div"), figures = el("div"), tasks = el("div"), fastest = el("div"),
-        failures = el("div");
+  const head = headOf(job, page), figures = el("div");
+  const tasks = several ? taskTable(job.tasks) : null;
+  const fastest = fastestTable(shown()), failures = failuresPanel(job);
   const picture = candidatesPicture({
     candidates: shown,
     from: Date.parse(job.created),
@@ -40,11 +41,11 @@ export async function showJob({root, page, signal, values}) {
   const shares = several ? sharesChart({tasks: job.tasks}) : null;
 
   function fill() {
-    head.replaceChildren(...headOf(job, page));
+    head.update(job);
     figures.replaceChildren(figuresOf(job, candidates));
-    if (several) tasks.replaceChildren(taskTable(job.tasks));
-    fastest.replaceChildren(fastestTable(shown()));
-    failures.replaceChildren(...failuresOf(shown(), job));
+    tasks?.update(job.tasks);
+    fastest.update(shown());
+    failures.update(shown());
   }
   function redraw() {
     fill();
@@ -53,14 +54,15 @@ export async function showJob({root, page, signal, values}) {
     projection?.redraw();
   }
   fill();
-  put(root, head, figures,
+  put(root, head.element, figures,
       several ? el("div", {class: "grid"}, panel("", shares.figure), panel("", projection.figure),
-                   el("div", {class: "wide"}, panel("Functions", tasks))) :
+                   el("div", {class: "wide"}, panel("Functions", tasks.element))) :
                 null,
       el("div", {class: "grid"},
          el("section", {class: "panel wide"}, several ? taskChoice(job, state, redraw) : null,
             picture.element),
-         panel("Fastest candidates", fastest), panel("", prediction.figure), failures),
+         panel("Fastest candidates", fastest.element), panel("", prediction.figure),
+         failures.element),
       el("div", {class: "grid"}, optionsPanel(job), programPanel(job, address)));
 
   const ended = () => !["queued", "running"].includes(job.state);
@@ -87,8 +89,9 @@ export async function showJob({root, page, signal, values}) {
       });
 }
 
+// update(job) changes what it says; a button keeps the focus and its answer.
 function headOf(job, page) {
-  const running = ["queued", "running"].includes(job.state);
+  const answer = el("span", {class: "error", role: "alert"});
   const cancel =
       el("button", {
         type: "button",
@@ -99,25 +102,39 @@ function headOf(job, page) {
             await post(`jobs/${part(job.job_id)}/cancel`);
             page.announce("Cancelled");
           } catch (error) {
-            cancel.after(el("span", {class: "error", role: "alert"}, error.message));
+            answer.textContent = error.message;
+            cancel.disabled = false;
           }
         }
       },
          "Cancel the job");
-  return [
-    el("p", {class: "crumbs"}, el("a", {href: "#/jobs"}, "Jobs"), " / ", job.job_id),
-    el("h1", {}, job.program, " ", stateBadge(job.state)),
-    el("p", {class: "under"},
-       `${job.targets.map(shortTarget).join(", ")} · by ${job.user || "an unknown user"} · ${
-           date(job.created)}`,
-       job.ended ? ` to ${date(job.ended)}` : ""),
-    job.error ? el("p", {class: "error"}, job.error) : null,
-    running && job.message ? el("p", {}, job.message) : null,
-    running && job.trials > 0 ?
-        el("progress", {max: job.trials, value: job.trials_done, "aria-label": "trials"}) :
-        null,
-    running && page.caller.may_change ? el("p", {class: "buttons"}, cancel) : null,
-  ].filter(Boolean);
+  const crumbs = el("p", {class: "crumbs"}, el("a", {href: "#/jobs"}, "Jobs"), " / ", job.job_id);
+  const title = el("h1"), under = el("p", {class: "under"}), error = el("p", {class: "error"}),
+        message = el("p"), progress = el("progress", {"aria-label": "trials"}),
+        buttons = el("p", {class: "buttons"}, cancel, answer);
+  const element = el("div", {}, crumbs, title, under, error, message, progress);
+  return {
+    element,
+    update(job) {
+      const running = ["queued", "running"].includes(job.state);
+      put(title, job.program, " ", stateBadge(job.state));
+      put(under, `${job.targets.map(shortTarget).join(", ")} · by ${
+                     job.user || "an unknown user"} · ${date(job.created)}`,
+          job.ended ? ` to ${date(job.ended)}` : "");
+      error.textContent = job.error;
+      error.hidden = !job.error;
+      message.textContent = job.message;
+      message.hidden = !running || !job.message;
+      progress.max = job.trials || 1;
+      progress.value = job.trials_done;
+      progress.hidden = !running || job.trials === 0;
+      if (!running || !page.caller.may_change) {
+        buttons.remove();
+      } else if (!buttons.isConnected) {
+        element.append(buttons);
+      }
+    }
+  };
 }
 
 function taskChoice(job, state, redraw) {
@@ -140,35 +157,35 @@ function taskChoice(job, state, redraw) {
                                          }, "Function"), select));
 }
 
-function failuresOf(list, job) {
-  const failed = list.filter((one) => one.status !== "ok");
-  if (failed.length === 0) return [];
-  return [panel(
-      `Failed candidates (${count(failed.length)})`,
-      table(
-          "Failed candidates, the latest first",
-          [
-            {
-              title: "Record",
-              value: (one) => one.record,
-              cell: (one) => el("a", {href: `#/records/${one.record}`}, one.record)
-            },
-            {title: "Status", value: (one) => one.status, cell: (one) => stateBadge(one.status)},
-            {
-              title: "Trial",
-              value: (one) => one.sequence,
-              number: true,
-              cell: (one) => count(one.sequence)
-            },
-            {
-              title: "After",
-              value: (one) => one.at,
-              number: true,
-              cell: (one) => clock((one.at - Date.parse(job.created)) / 1000)
-            },
-            {title: "Device", value: (one) => one.device, cell: (one) => deviceName(one.device)},
-          ],
-          failed.slice(-MOST_FAILURES).reverse()))];
+// Nothing while no candidate failed.
+function failuresPanel(job) {
+  const live = liveTable("Failed candidates, the latest first", [
+    {
+      title: "Record",
+      value: (one) => one.record,
+      cell: (one) => el("a", {href: `#/records/${one.record}`}, one.record)
+    },
+    {title: "Status", value: (one) => one.status, cell: (one) => stateBadge(one.status)},
+    {title: "Trial", value: (one) => one.sequence, number: true, cell: (one) => count(one.sequence)},
+    {
+      title: "After",
+      value: (one) => one.at,
+      number: true,
+      cell: (one) => clock((one.at - Date.parse(job.created)) / 1000)
+    },
+    {title: "Device", value: (one) => one.device, cell: (one) => deviceName(one.device)},
+  ]);
+  const section = panel("Failed candidates", live.element);
+  const element = el("div");
+  return {
+    element,
+    update(list) {
+      const failed = list.filter((one) => one.status !== "ok");
+      section.firstChild.textContent = `Failed candidates (${count(failed.length)})`;
+      live.update(failed.slice(-MOST_FAILURES).reverse());
+      place(element, failed.length > 0 ? [section] : []);
+    }
+  };
 }
 
 function optionsPanel(job) {

@@ -98,7 +98,7 @@ export async function showWorkload({root, page, values, query}) {
             }).element),
          el("section", {class: "panel wide"}, el("h2", {}, "What each decision did"),
             decisionTables(decisions)),
-         panel("Fastest candidates", fastestTable(candidates.all)),
+         panel("Fastest candidates", fastestTable(candidates.all).element),
          panel(
              "Texts",
              lazyDetails("The program", async () => codeBlock(workload.program, "The program")),

@@ -49,7 +49,35 @@ class Cells {
   const std::string& device_class_;
 };
 
+// The device now against then: fixed artifacts.
+void AddDevice(const v1::HistoryPoint& baseline, const ClusterTotals& totals,
+               const std::vector<v1::HistoryPoint>& history,
+               regression::AttributionCells& cells) {
+  std::vector<double> canaries, seconds;
+  for (auto point = history.rbegin();
+       point != history.rend() && canaries.size() < kPointsOfDevice; ++point) {
+    if (!totals.devices.contains(point->device())) continue;
+    if (point->canary_seconds() > 0) {
+      canaries.push_back(point->canary_seconds());
+    }
+    if (point->artifact() == baseline.artifact()) {
+      seconds.push_back(point->seconds());
+    }
+  }
+  cells.canary = regression::DriftRatio(canaries, totals.canary_seconds);
+  cells.baseline_now = regression::DriftRatio(seconds, totals.baseline_seconds);
+}
+
 }  // namespace
+
+regression::Attribution AttributeDevice(
+    const v1::HistoryPoint& baseline, const regression::TestOutcome& outcome,
+    const ClusterTotals& totals, const std::vector<v1::HistoryPoint>& history) {
+  regression::AttributionCells cells;
+  cells.unsettled = outcome.verdict != regression::Verdict::kSame;
+  AddDevice(baseline, totals, history, cells);
+  return regression::Attribute(cells);
+}
 
 absl::StatusOr<regression::Attribution> AttributeChange(
     const RegressContext& context, const v1::HistoryPoint& baseline,
@@ -88,20 +116,7 @@ absl::StatusOr<regression::Attribution> AttributeChange(
     }
   }
 
-  // The device now against then: fixed artifacts.
-  std::vector<double> canaries, seconds;
-  for (auto point = history.rbegin();
-       point != history.rend() && canaries.size() < kPointsOfDevice; ++point) {
-    if (!totals.devices.contains(point->device())) continue;
-    if (point->canary_seconds() > 0) {
-      canaries.push_back(point->canary_seconds());
-    }
-    if (point->artifact() == baseline.artifact()) {
-      seconds.push_back(point->seconds());
-    }
-  }
-  cells.canary = regression::DriftRatio(canaries, totals.canary_seconds);
-  cells.baseline_now = regression::DriftRatio(seconds, totals.baseline_seconds);
+  AddDevice(baseline, totals, history, cells);
   return regression::Attribute(cells);
 }
 

@@ -65,6 +65,12 @@ absl::StatusOr<regression::Attribution> AttributeChange(
     const std::string& device_class, const regression::TestOutcome& outcome,
     const ClusterTotals& totals, const std::vector<v1::HistoryPoint>& history);
 
+// Where no change was found: whether the device moved since the baseline was
+// measured. Without causes, where it did not or that is unknown.
+regression::Attribution AttributeDevice(
+    const v1::HistoryPoint& baseline, const regression::TestOutcome& outcome,
+    const ClusterTotals& totals, const std::vector<v1::HistoryPoint>& history);
+
 // The commands of a suite print Google Benchmark's JSON; each of their
 // benchmarks is one result. They run on this machine, alternately with those of
 // the baseline's folder.

@@ -108,7 +108,7 @@ class ProgramBenchmark {
     if (!baseline_.has_value()) result_.device_class = classes.front();
     if (!baseline_.has_value()) {
       result_.comparison = Comparison::kNew;
-      return MeasureAlone();
+      return MeasureAlone().status();
     }
     pair_.baseline = {.sha256 = baseline_->artifact(),
                       .symbol = baseline_->symbol(),
@@ -159,7 +159,7 @@ class ProgramBenchmark {
   }
 
   // Tells the time of an artifact that has nothing to be compared with.
-  absl::Status MeasureAlone() {
+  absl::StatusOr<ClusterTotals> MeasureAlone() {
     ComparedPair pair = pair_;
     pair.baseline = pair.candidate;
     FarmClusters clusters(context_.client, pair, FreshSeed());
@@ -168,7 +168,7 @@ class ProgramBenchmark {
     TakeTotals(clusters.totals());
     result_.baseline_seconds = 0;
     point_ = PointOf(context_, artifact_, result_, clusters.totals());
-    return absl::OkStatus();
+    return clusters.totals();
   }
 
   // The bytes are the baseline's.
@@ -189,8 +189,9 @@ class ProgramBenchmark {
       point_ = std::move(point);
       return absl::OkStatus();
     }
-    TF_RETURN_IF_ERROR(MeasureAlone());
+    TF_ASSIGN_OR_RETURN(const ClusterTotals totals, MeasureAlone());
     result_.baseline_seconds = result_.candidate_seconds;
+    NoteDevice(totals);
     NoteRatio(outcome, baseline_->commit(), *point_);
     return absl::OkStatus();
   }
@@ -218,6 +219,7 @@ class ProgramBenchmark {
     NoteRatio(*outcome, baseline_->commit(), *point_);
     const bool changed = outcome->verdict == regression::Verdict::kSlower ||
                          outcome->verdict == regression::Verdict::kFaster;
+    if (!changed) NoteDevice(totals);
     if (!changed || context_.options.no_attribution ||
         IsSignature(artifact_.program)) {
       return absl::OkStatus();
@@ -233,6 +235,14 @@ class ProgramBenchmark {
                                 std::string(attribution.status().message())));
     }
     return absl::OkStatus();
+  }
+
+  // What a comparison within the same minutes cannot show.
+  void NoteDevice(const ClusterTotals& totals) {
+    if (context_.options.no_attribution) return;
+    regression::Attribution device =
+        AttributeDevice(*baseline_, result_.outcome, totals, history_);
+    if (!device.causes.empty()) result_.attribution = std::move(device);
   }
 
   void TakeTotals(const ClusterTotals& totals) {

@@ -92,6 +92,10 @@ class Attributor {
 
  private:
   void AttributeDifference() {
+    if (cells_.unsettled) {
+      remark_ = "whether the artifacts differ is not settled";
+      return;
+    }
     if (!Excludes(cells_.both, slower_)) {
       remark_ = "both artifacts are equally fast now";
       return;

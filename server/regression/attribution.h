@@ -31,6 +31,8 @@ namespace tilefarm::regression {
 // new schedule uses.
 struct AttributionCells {
   RatioInterval both;
+  // It is not known whether the artifacts differ; the device may tell why.
+  bool unsettled = false;
   std::optional<RatioInterval> code;      // new code generator, old schedule
   std::optional<RatioInterval> schedule;  // old code generator, new schedule
   // Both code generators make the same bytes of the old schedule; both
@@ -76,7 +78,7 @@ struct AttributionOptions {
 
 // The device is a cause only of a change against history (`baseline_now`,
 // `canary`), which interleaved ratios do not contain; it is reported beside the
-// others.
+// others, and where there are none.
 Attribution Attribute(const AttributionCells& cells,
                       const AttributionOptions& options = {});
 

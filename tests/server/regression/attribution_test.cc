@@ -114,6 +114,17 @@ TEST(AttributionTest, AThrottledDevice) {
             "artifacts are equally fast now");
 }
 
+TEST(AttributionTest, AThrottledDeviceMayBeWhyNothingIsSettled) {
+  const Attribution attribution = Attribute(
+      {.both = Ratio(1.2, 0.3), .unsettled = true, .baseline_now = Ratio(1.4)});
+  EXPECT_THAT(attribution.causes, ElementsAre(Cause::kDevice));
+  EXPECT_EQ(attribution.text,
+            "device: what did not change is +40.0 % against then; whether the "
+            "artifacts differ is not settled");
+  EXPECT_THAT(Attribute({.unsettled = true, .baseline_now = Ratio(1.0)}).causes,
+              IsEmpty());
+}
+
 TEST(AttributionTest, TheBenchmarksOwnArtifactDecidesOnTheDevice) {
   EXPECT_THAT(Attribute({.both = Ratio(1.0),
                          .canary = Ratio(1.4),

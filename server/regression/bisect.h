@@ -91,8 +91,9 @@ struct BisectOptions {
   double answer_error = 0.03;
   // Ends once one commit (or range) has this probability.
   double confidence = 0.99;
-  // A commit that was asked about so often without an answer is skipped.
-  int most_unclear = 2;
+  // A commit that was asked about so often without an answer is skipped. To ask
+  // again takes seconds, and what made an answer unclear may pass.
+  int most_unclear = 4;
   int most_questions = 200;
 };
 

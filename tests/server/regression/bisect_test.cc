@@ -151,7 +151,7 @@ TEST(BisectionTest, AnUnclearCommitIsAskedAgainAndThenSkipped) {
     }
     return Truth(40)(step);
   });
-  EXPECT_EQ(unclear, 2);
+  EXPECT_EQ(unclear, BisectOptions().most_unclear);
   EXPECT_EQ(end.kind, Kind::kFound);
   EXPECT_EQ(end.commit, 40);
 }

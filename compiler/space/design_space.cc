@@ -7,10 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/split_mix.h"
 #include "base/status_macros.h"
-#include "base/text_kind.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
@@ -55,13 +53,6 @@ std::string TraceFingerprint(schedule::Trace trace) {
   return trace.Print();
 }
 
-// What sketches of programs that differ in numbers alone have in common.
-// Whether tiles of a loop must divide it depends on its extent.
-std::string SketchKind(const std::string& fingerprint) {
-  return absl::StrReplaceAll(WithoutNumbers(fingerprint),
-                             {{"sample_perfect_tile(", "sample_tile("}});
-}
-
 class DesignSpaceImpl : public DesignSpace {
  public:
   DesignSpaceImpl(ir::PrimFuncPtr program, target::Target target,
@@ -92,7 +83,7 @@ class DesignSpaceImpl : public DesignSpace {
       instruction.decision = ir::Attr();
     }
     sketch.fingerprint = TraceFingerprint(trace);
-    sketch.kind = SketchKind(sketch.fingerprint);
+    sketch.kind = SketchKind(trace);
     sketch.start = StartOf(trace);
     if (!by_hand) TF_RETURN_IF_ERROR(sketch.start.status());
     sketch.by_hand = by_hand;
@@ -245,7 +236,7 @@ class DesignSpaceImpl : public DesignSpace {
   absl::StatusOr<Candidate> Nearest(
       const schedule::Trace& trace) const override {
     const std::string fingerprint = TraceFingerprint(trace);
-    const std::string kind = SketchKind(fingerprint);
+    const std::string kind = SketchKind(trace);
     std::vector<ir::Attr> decisions = trace.Decisions();
     absl::Status why_not =
         absl::NotFoundError("no sketch of this space is like the trace");

@@ -1,9 +1,13 @@
 // Decisions of one program's candidate, adapted to another program.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "absl/algorithm/container.h"
+#include "base/text_kind.h"
 #include "compiler/space/sample_site.h"
 
 namespace tilefarm::space {
@@ -91,7 +95,67 @@ std::optional<ir::Attr> NearestTile(const SampleSite& site,
   return ir::Attr(std::move(factors));
 }
 
+using schedule::Arg;
+using schedule::ArgList;
+using schedule::Instruction;
+using schedule::Rv;
+
+// Calls `visit` for each variable in the argument.
+template <typename Visit>
+void ForEachRv(Arg& arg, const Visit& visit) {
+  if (Rv* rv = std::get_if<Rv>(&arg.value)) visit(*rv);
+  if (ArgList* list = std::get_if<ArgList>(&arg.value)) {
+    for (Arg& one : *list) ForEachRv(one, visit);
+  }
+}
+
+bool Inlines(const Instruction& instruction) {
+  return instruction.primitive == "compute_inline" ||
+         instruction.primitive == "reverse_compute_inline";
+}
+
+bool Asks(const Instruction& instruction) {
+  return instruction.primitive.starts_with("get_");
+}
+
 }  // namespace
+
+std::string SketchKind(const schedule::Trace& trace) {
+  schedule::Trace kept;
+  std::set<int> used;
+  const auto end = absl::c_find_if(
+      trace.instructions,
+      [](const Instruction& one) { return one.primitive == "enter_postproc"; });
+  for (auto it = std::make_reverse_iterator(end);
+       it != trace.instructions.rend(); ++it) {
+    if (Inlines(*it) ||
+        (Asks(*it) && absl::c_none_of(it->outputs, [&](const Rv& output) {
+           return used.contains(output.id);
+         }))) {
+      continue;
+    }
+    Instruction& copy = kept.instructions.emplace_back(*it);
+    for (auto& [name, arg] : copy.args) {
+      ForEachRv(arg, [&](const Rv& rv) { used.insert(rv.id); });
+    }
+  }
+  absl::c_reverse(kept.instructions);
+  std::map<int, int> numbers;  // of variables, in order
+  const auto renumber = [&](Rv& rv) {
+    rv.id =
+        numbers.emplace(rv.id, static_cast<int>(numbers.size())).first->second;
+  };
+  for (Instruction& one : kept.instructions) {
+    for (auto& [name, arg] : one.args) {
+      ForEachRv(arg, renumber);
+      if (one.primitive == "get_block") arg.value = ir::Attr("#");
+    }
+    for (Rv& output : one.outputs) renumber(output);
+    one.decision = ir::Attr();
+    if (one.primitive == "sample_perfect_tile") one.primitive = "sample_tile";
+  }
+  return WithoutNumbers(kept.Print());
+}
 
 std::optional<ir::Attr> NearestDecision(const SampleSite& site,
                                         const ir::Attr& decision) {

@@ -79,6 +79,13 @@ std::optional<std::vector<ir::Attr>> Retile(
     const std::vector<ir::Attr>& decisions, const target::Target& target,
     Rng& rng);
 
+// What a trace has in common with those of programs that differ in numbers and
+// in what is inlined: up to enter_postproc, without inlining, calls whose
+// results are not used, names of blocks, numbers and decisions. Whether tiles
+// of a loop must divide it depends on its extent, and does not count either
+// (nearest_decision.cc).
+std::string SketchKind(const schedule::Trace& trace);
+
 // The decision nearest to one of a program that differs in extents: inner tiles
 // keep their sizes as far as they divide, the outermost level takes the rest
 // (nearest_decision.cc). nullopt: there is nothing like it, such as a location

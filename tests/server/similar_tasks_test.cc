@@ -113,6 +113,39 @@ TEST_F(SimilarTasksTest, TheNearestOfTheKindAreFoundFirst) {
   EXPECT_THAT(elsewhere->Find(kind, "", 10), IsEmpty());
 }
 
+// Sums of rows, with `value` of each behind them.
+std::string Sums(int rows, int terms, const char* value) {
+  return absl::StrCat(
+      "@T.prim_func\ndef main(A: T.Buffer((", rows, ", ", terms,
+      "), \"float32\"), B: T.Buffer((", rows,
+      ",), \"float32\")):\n    S = T.alloc_buffer((", rows,
+      ",), \"float32\")\n    for i, k in T.grid(", rows, ", ", terms,
+      "):\n        with T.block(\"S\"):\n"
+      "            vi, vk = T.axis.remap(\"SR\", [i, k])\n"
+      "            with T.init():\n                S[vi] = T.float32(0)\n"
+      "            S[vi] = S[vi] + A[vi, vk]\n    for i in range(",
+      rows,
+      "):\n        with T.block(\"B\"):\n            vi = T.axis.spatial(",
+      rows, ", i)\n            B[vi] = ", value, "\n");
+}
+
+TEST(ProgramKindTest, IsThatOfTheReductions) {
+  const auto kind = [](const std::string& text) {
+    return KindOf(**ir::ParseFunction(text));
+  };
+  const ProgramKind halves = kind(Sums(8, 64, "S[vi] * T.float32(0.5)"));
+  const ProgramKind positive = kind(Sums(8, 64, "T.max(S[vi], T.float32(0))"));
+  EXPECT_EQ(halves.text, positive.text);
+  EXPECT_EQ(halves.numbers, positive.numbers);
+  EXPECT_NE(halves.whole, positive.whole);
+  const ProgramKind longer = kind(Sums(8, 128, "S[vi] * T.float32(0.5)"));
+  EXPECT_EQ(halves.whole, longer.whole);
+  EXPECT_NE(halves.numbers, longer.numbers);
+  // Without reductions, the whole counts.
+  EXPECT_NE(kind(Module({Function("main", 8, kAddOne)})).text,
+            kind(Module({Function("main", 8, kMax)})).text);
+}
+
 TEST_F(SimilarTasksTest, RecordsOfEarlierJobsAreSuggested) {
   FakeWorker worker(*farm_, "w", Quick);
   const JobSpec before = Tune({Function("a", 64, kAddOne)}, 20);

@@ -112,6 +112,34 @@ TEST(DesignSpaceTest, TracesOfOtherExtentsHaveANearestCandidate) {
   EXPECT_GE(near, applied / 2);
 }
 
+// So is what was found for the same sums with other elementwise blocks behind
+// them, which are inlined into the last one.
+TEST(DesignSpaceTest, TracesWithOtherEpiloguesHaveANearestCandidate) {
+  const auto from = Space(MatmulRelu(48, 64, 32));
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor a = te::Placeholder("A", {24, 16}, type);
+  const te::Tensor b = te::Placeholder("B", {16, 80}, type);
+  const te::Tensor c = te::Matmul(a, b, {}, "C");
+  const ir::PrimFuncPtr other =
+      Build({a, b, te::Tanh(te::Add(te::Multiply(c, c), c))});
+  const auto to = Space(other);
+  Rng rng(6);
+  int applied = 0, near = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto schedule = from->Apply(*from->Sample(rng));
+    if (!schedule.ok()) continue;
+    ++applied;
+    const auto nearest = to->Nearest(schedule->trace());
+    if (!nearest.ok()) continue;
+    const auto adapted = to->Apply(*nearest);
+    if (!adapted.ok()) continue;
+    ++near;
+    ExpectSameOutputs(*other, *adapted->module().Find("main"));
+  }
+  EXPECT_GT(applied, 20);
+  EXPECT_GE(near, applied / 3);
+}
+
 TEST(DesignSpaceTest, TheNearestCandidateOfAnOwnTraceIsItself) {
   const auto space = Space(MatmulRelu(48, 64, 32));
   Rng rng(4);

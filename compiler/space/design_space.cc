@@ -384,8 +384,7 @@ absl::Status ApplyRule(SketchRule* rule, const RuleContext& context,
   for (schedule::Schedule& state : states) {
     TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> alternatives,
                         ApplyRule(rule, context, state, name));
-    if (first_only)
-      alternatives.erase(++alternatives.begin(), alternatives.end());
+    if (first_only) alternatives.resize(1, state);
     for (schedule::Schedule& alternative : alternatives) {
       if (next.size() < kMaxSketches) next.push_back(std::move(alternative));
     }

@@ -78,10 +78,10 @@ class DesignSpace {
   virtual absl::StatusOr<Candidate> FromRecord(
       const schedule::Trace& trace) const = 0;
   // The candidate nearest to a complete trace of another program's space, where
-  // the programs differ in numbers alone (sizes of buffers, extents): the same
-  // sketch, its tiles adapted to the extents here. NotFound: no sketch is like
-  // the trace's, or a decision has no counterpart. Apply may still find it
-  // illegal.
+  // the programs differ in numbers (sizes of buffers, extents) and in what is
+  // inlined: a sketch that does the same, its tiles adapted to the extents
+  // here. NotFound: no sketch is like the trace's, or a decision has no
+  // counterpart. Apply may still find it illegal.
   virtual absl::StatusOr<Candidate> Nearest(
       const schedule::Trace& trace) const = 0;
   // The number of points, or INT64_MAX where it does not fit. Counts points

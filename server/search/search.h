@@ -82,8 +82,8 @@ class Search {
   // time, unless the search no longer remembers it.
   virtual absl::Status Report(std::span<const Outcome> outcomes) = 0;
 
-  // The complete trace of a fast candidate of another task, whose program
-  // differs from this one in numbers alone: the nearest candidate here will be
+  // The complete trace of a fast candidate of another task, whose reductions
+  // differ from these in numbers alone: the nearest candidate here will be
   // proposed soon, unless it was proposed before. A later trace of the same
   // source replaces an earlier one that was not proposed yet. Without effect
   // where there is no candidate like it, and in random search.

@@ -435,7 +435,11 @@ absl::Status Jobs::CheckRoom(const JobSpec& spec) {
   };
   Sum of_user, of_all;
   for (const auto& entry : entries_) {
-    if (Ended(entry->state)) continue;
+    // A run tells its watchers that it has ended before Schedule takes note.
+    if (Ended(entry->state) ||
+        (entry->run != nullptr && Ended(entry->run->Snapshot().state))) {
+      continue;
+    }
     const int64_t bytes = TextBytes(entry->spec);
     ++of_all.jobs;
     of_all.bytes += bytes;

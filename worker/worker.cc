@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
+#include "proto/tilefarm/v1/message_limits.h"
 #include "proto/tilefarm/v1/protocol_version.h"
 #include "transport/channel.h"
 #include "transport/diagnose.h"
@@ -55,6 +57,14 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
   // Otherwise attempts share a subchannel, which has its own back-off.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return transport::OpenChannel(server, arguments);
+}
+
+// Why the server could not read a result of the lease; nullopt: it can.
+std::optional<v1::Refusal> NoResultOf(const v1::Lease& lease) {
+  v1::Result result;
+  result.set_lease_id(lease.lease_id());
+  result.set_candidate_id(lease.candidate_id());
+  return v1::FindFault(*v1::Result::descriptor(), result.SerializeAsString());
 }
 
 // A change that is not urgent is sent within this time, mostly together with an
@@ -418,6 +428,12 @@ void Worker::Take(const v1::ServerMessage& message) {
         MutexLock lock(mutex_);
         if (draining_) return;  // the server grants it to another device
         uuid = database_uuid_;
+      }
+      // Otherwise the server would refuse every state with the lease in it.
+      if (const auto refusal = NoResultOf(message.lease())) {
+        Log(LogLevel::kWarning, "worker",
+            absl::StrCat("a lease is not taken: ", refusal->why));
+        return;
       }
       pipeline_->Add(uuid, message.lease());
       return;

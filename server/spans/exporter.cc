@@ -107,12 +107,12 @@ SpanExporter::SpanExporter(ExporterOptions options,
       thread_([this] { Main(); }) {}
 
 SpanExporter::~SpanExporter() {
+  stop_ = true;  // first, so that a batch of now has the last attempt alone
   {
     MutexLock lock(mutex_);
     ends_ = true;
     changed_.NotifyAll();
   }
-  stop_ = true;
   thread_.join();
 }
 

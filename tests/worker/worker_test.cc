@@ -338,6 +338,16 @@ TEST_F(WorkerTest, AMessageThatCannotBeReadIsMadeGoodByReconnecting) {
   ExpectStillWorks();
 }
 
+TEST_F(WorkerTest, LeasesThatNoResultCanNameAreNotTaken) {
+  // Each would be in every state that follows, which the server would refuse.
+  StartWorker();
+  farm_.SendLease(Lease("\x11", "good"));
+  farm_.SendLease(Lease(std::string(1000, 'a'), "good"));
+  EXPECT_EQ(Measure(Lease("b", "good")).status(), "ok");
+  EXPECT_EQ(farm_.results(), 1u);
+  EXPECT_EQ(farm_.hellos().size(), 1u);
+}
+
 TEST_F(WorkerTest, LeasesOutliveTheStream) {
   StartWorker();
   farm_.SendLease(Lease("slow", "sleep 500 good"));

@@ -63,11 +63,36 @@ int64_t Canonicalizer::AddChecked(int64_t a, int64_t b) {
   return out;
 }
 
+bool Canonicalizer::Completes(const Term& high, const Term& low) {
+  const bool clean =
+      high.upper == Term::kNoUpper || high.upper % high.lower == 0;
+  return low.upper == high.lower && clean && high.lower % low.lower == 0 &&
+         high.scale == MulChecked(low.scale, high.lower / low.lower);
+}
+
+bool Canonicalizer::Congruent(const Expr& a, const Expr& b, int64_t divisor) {
+  const Sum rest = Difference(ToSum(a), ToSum(b));
+  return rest.base % divisor == 0 &&
+         std::ranges::all_of(rest.terms, [&](const Term& term) {
+           return term.scale % divisor == 0;
+         });
+}
+
 void Canonicalizer::AddTerm(Sum& to, Term term) {
   if (term.scale == 0) return;
   for (size_t i = 0; i < to.terms.size(); ++i) {
     Term& other = to.terms[i];
     if (other.index != term.index && !ExprEqual(other.index, term.index)) {
+      // (8 * i + j) % 3 has become (2 * i + j) % 3.
+      for (const auto& [high, low] :
+           {std::pair{&other, &term}, std::pair{&term, &other}}) {
+        if (Completes(*high, *low) &&
+            Congruent(high->index, low->index, high->lower)) {
+          Term merged{high->index, low->scale, low->lower, high->upper};
+          to.terms.erase(to.terms.begin() + i);
+          return AddTerm(to, std::move(merged));
+        }
+      }
       continue;
     }
     if (SameSplit(other, term)) {
@@ -75,14 +100,10 @@ void Canonicalizer::AddTerm(Sum& to, Term term) {
       if (other.scale == 0) to.terms.erase(to.terms.begin() + i);
       return;
     }
-    // high: x // l * s; low: (x % l) // m * t with s * m == t * l.
     for (int swap = 0; swap < 2; ++swap) {
       const Term& high = swap == 0 ? other : term;
       const Term& low = swap == 0 ? term : other;
-      const bool clean =
-          high.upper == Term::kNoUpper || high.upper % high.lower == 0;
-      if (low.upper == high.lower && clean && high.lower % low.lower == 0 &&
-          high.scale == MulChecked(low.scale, high.lower / low.lower)) {
+      if (Completes(high, low)) {
         Term merged{low.index, low.scale, low.lower, high.upper};
         to.terms.erase(to.terms.begin() + i);
         return AddTerm(to, std::move(merged));

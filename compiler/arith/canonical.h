@@ -87,6 +87,11 @@ class Canonicalizer {
 
  private:
   void AddTerm(Sum& to, Term term);
+  // Whether the terms, of equal indices, are one: high is x // l * s, low is
+  // (x % l) // m * t with s * m == t * l.
+  bool Completes(const Term& high, const Term& low);
+  // Whether a % divisor is b % divisor.
+  bool Congruent(const ir::Expr& a, const ir::Expr& b, int64_t divisor);
   // Expands plain terms whose index is a sum; recovers x % c from x - x // c *
   // c if x is a sum.
   void Normalize(Sum& sum);

@@ -34,9 +34,11 @@ class DeviceOps {
   virtual llvm::Value* Index(const lower::KernelAxis& axis,
                              llvm::IRBuilder<>& builder) = 0;
   virtual void Barrier(llvm::IRBuilder<>& builder) = 0;
-  // Starts a copy of 4, 8 or 16 bytes, aligned to them, to shared memory.
-  // False, without code, if the device has no such copies.
+  // Starts a copy of 4, 8 or 16 bytes, aligned to them, to shared memory; of
+  // zeros where `condition` (i1; null: none) does not hold, when `from` may be
+  // any address. False, without code, if the device has no such copies.
   virtual bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
+                         llvm::Value* condition,
                          llvm::IRBuilder<>& builder) = 0;
   virtual void Commit(llvm::IRBuilder<>& builder) = 0;
   virtual void Wait(int groups, llvm::IRBuilder<>& builder) = 0;

@@ -138,8 +138,9 @@ bool Emitter::EmitCopyAsync(const ir::StoreNode& s) {
       s.predicate != nullptr) {
     return false;
   }
-  const auto* load = ir::As<ir::LoadNode>(op->args[0]);
-  if (load == nullptr || load->predicate != nullptr) return false;
+  const std::optional<ir::CopiedLoad> copied = ir::AsCopiedLoad(op->args[0]);
+  if (!copied) return false;
+  const ir::LoadNode* load = copied->load;
   const int lanes = s.indices[0]->dtype.lanes;
   const auto first = [&](const ir::Expr& index) -> ir::Expr {
     if (lanes == 1) return index;
@@ -154,8 +155,11 @@ bool Emitter::EmitCopyAsync(const ir::StoreNode& s) {
       AlignmentOf(load->buffer, from).value() < static_cast<uint64_t>(bytes)) {
     return false;
   }
+  llvm::Value* condition =
+      copied->condition == nullptr ? nullptr : Emit(copied->condition);
   return device_->CopyAsync(Address(s.buffer, Emit(to)),
-                            Address(load->buffer, Emit(from)), bytes, builder_);
+                            Address(load->buffer, Emit(from)), bytes, condition,
+                            builder_);
 }
 
 llvm::Value* Emitter::EmitShuffleXor(const ir::MachineOpNode& e) {

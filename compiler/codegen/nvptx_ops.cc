@@ -110,16 +110,24 @@ class Nvptx : public DeviceOps {
 
   // By assembly: with 32-bit addresses LLVM 19 does not select the intrinsics.
   bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
-                 llvm::IRBuilder<>& builder) override {
+                 llvm::Value* condition, llvm::IRBuilder<>& builder) override {
+    std::vector<llvm::Value*> operands = {
+        builder.CreatePtrToInt(to, builder.getInt32Ty()),
+        builder.CreatePtrToInt(from, builder.getInt64Ty())};
     // Of 16 bytes past the L1 cache, which what goes to shared memory needs
     // not.
-    Assembly(bytes == 16  ? "cp.async.cg.shared.global [$0], [$1], 16;"
-             : bytes == 8 ? "cp.async.ca.shared.global [$0], [$1], 8;"
-                          : "cp.async.ca.shared.global [$0], [$1], 4;",
-             "r,l,~{memory}",
-             {builder.CreatePtrToInt(to, builder.getInt32Ty()),
-              builder.CreatePtrToInt(from, builder.getInt64Ty())},
-             builder);
+    std::string code = absl::StrCat("cp.async.", bytes == 16 ? "cg" : "ca",
+                                    ".shared.global [$0], [$1], ", bytes);
+    if (condition != nullptr) {
+      // The bytes that are read; the others are zero.
+      code += ", $2";
+      operands.push_back(builder.CreateSelect(
+          condition, builder.getInt32(static_cast<uint32_t>(bytes)),
+          builder.getInt32(0)));
+    }
+    Assembly(code + ";",
+             condition == nullptr ? "r,l,~{memory}" : "r,l,r,~{memory}",
+             operands, builder);
     return true;
   }
 

@@ -66,13 +66,17 @@ class Simulated : public DeviceOps {
   }
 
   bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
-                 llvm::IRBuilder<>& builder) override {
+                 llvm::Value* condition, llvm::IRBuilder<>& builder) override {
     llvm::Value* size = builder.getInt32(static_cast<uint32_t>(bytes));
+    llvm::Value* valid =
+        condition == nullptr
+            ? size
+            : builder.CreateSelect(condition, size, builder.getInt32(0));
     builder.CreateCall(
         Runtime("tf_rt_sim_copy_async", builder.getVoidTy(),
                 {builder.getPtrTy(), builder.getPtrTy(), builder.getPtrTy(),
                  builder.getInt32Ty(), builder.getInt32Ty()}),
-        {thread_, to, from, size, size});
+        {thread_, to, from, size, valid});
     return true;
   }
 

@@ -1,8 +1,10 @@
 #include "compiler/ir/machine_op.h"
 
 #include <array>
+#include <cmath>
 
 #include "base/check.h"
+#include "compiler/ir/visitor.h"
 
 namespace tilefarm::ir {
 namespace {
@@ -111,7 +113,33 @@ DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
   return last;
 }
 
+bool IsZero(const Expr& value) {
+  if (const auto* broadcast = As<BroadcastNode>(value)) {
+    return IsZero(broadcast->value);
+  }
+  const auto* number = As<FloatConstNode>(value);
+  return number != nullptr ? number->value == 0 && !std::signbit(number->value)
+                           : IsConstInt(value, 0);
+}
+
 }  // namespace
+
+std::optional<CopiedLoad> AsCopiedLoad(const Expr& value) {
+  if (const auto* load = As<LoadNode>(value)) {
+    return load->predicate == nullptr ? std::optional(CopiedLoad{load, nullptr})
+                                      : std::nullopt;
+  }
+  const auto* guarded = As<CallNode>(value);
+  if (guarded == nullptr || guarded->op != Intrinsic::kIfThenElse) {
+    return std::nullopt;
+  }
+  const auto* load = As<LoadNode>(guarded->args[1]);
+  if (load == nullptr || load->predicate != nullptr ||
+      guarded->args[0]->dtype.is_vector() || !IsZero(guarded->args[2])) {
+    return std::nullopt;
+  }
+  return CopiedLoad{load, guarded->args[0]};
+}
 
 Expr MakeMachineOp(MachineOp op, std::vector<Expr> args) {
   TF_CHECK(static_cast<int>(args.size()) == MachineOpArity(op));

@@ -6,6 +6,7 @@
 #define TILEFARM_COMPILER_IR_MACHINE_OP_H_
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -52,8 +53,9 @@ enum class MachineOp : uint8_t {
   // of
   // a warp, a power of two, all of which must reach it; both are constants.
   kShuffleXor,
-  // (load): the loaded value, which arrives where it is stored by a later wait.
-  // Only as the value of a store to shared memory.
+  // (copied): the value, a load or if_then_else of a condition, a load and zero
+  // (CopiedLoad), arrives where it is stored by a later wait. Only as the value
+  // of a store to shared memory.
   kAsync,
   // (): the asynchronous stores since the last commit are one group. An effect.
   kCommit,
@@ -140,6 +142,15 @@ struct MachineOpNode : ExprNode {
 // The dtype follows from the arguments, whose number is checked (our
 // invariant).
 Expr MakeMachineOp(MachineOp op, std::vector<Expr> args);
+
+// What kAsync copies: the load, and the condition without which zeros arrive
+// (null: none).
+struct CopiedLoad {
+  const LoadNode* load = nullptr;
+  Expr condition;
+};
+// nullopt: kAsync does not take the value.
+std::optional<CopiedLoad> AsCopiedLoad(const Expr& value);
 
 // As lowered programs are printed, without the prefix: "dot_product".
 std::string_view MachineOpName(MachineOp op);

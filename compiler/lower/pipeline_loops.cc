@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/dim_align.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
@@ -38,6 +39,8 @@ using ir::ForNode;
 using ir::Stmt;
 
 constexpr int64_t kMostStages = 16;
+// Of an asynchronous copy.
+constexpr int64_t kLeastBytes = 4;
 
 std::optional<std::vector<int64_t>> IntsOf(const ForNode& loop,
                                            const char* key) {
@@ -79,7 +82,8 @@ std::set<const ir::BufferNode*> BuffersOf(const Stmt& stmt, bool written) {
 }
 
 // Copies from global to shared memory that arrive by the next wait: of single
-// elements, or of vectors that are contiguous on both sides.
+// elements, or of vectors that are contiguous on both sides; perhaps of zeros
+// instead, where a condition does not hold.
 class AsyncCopies : public ir::Mutator {
  public:
   // Buffers that are read before the next wait get their elements at once.
@@ -90,20 +94,31 @@ class AsyncCopies : public ir::Mutator {
 
  protected:
   Stmt MutateFor(const ForNode& s, const Stmt& self) override {
-    const ir::VarNode* outer = lane_;
-    if (s.for_kind == ir::ForKind::kVectorized) lane_ = s.var.get();
+    const ir::Var outer = lane_;
+    const int64_t outer_lanes = lanes_;
+    if (s.for_kind == ir::ForKind::kVectorized) {
+      lane_ = s.var;
+      lanes_ = ir::AsInt(s.extent).value_or(1);
+    }
+    const size_t mark = math_.Mark();
+    BindLoop(math_, s);
     Stmt out = Mutator::MutateFor(s, self);
+    math_.Restore(mark);
     lane_ = outer;
+    lanes_ = outer_lanes;
     return out;
   }
   Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
-    const auto* load = ir::As<ir::LoadNode>(s.value);
-    if (load == nullptr || load->predicate != nullptr ||
-        load->buffer->dtype != s.buffer->dtype ||
+    const std::optional<ir::CopiedLoad> copied = ir::AsCopiedLoad(s.value);
+    if (!copied) return self;
+    const ir::LoadNode* load = copied->load;
+    if (copied->condition != nullptr && !IsGuard(*copied)) return self;
+    if (load->buffer->dtype != s.buffer->dtype ||
         read_at_once_.contains(s.buffer.get()) ||
         ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared ||
         ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal ||
-        !IsContiguous(s.indices) || !IsContiguous(load->indices)) {
+        !IsContiguous(s.buffer, s.indices) ||
+        !IsContiguous(load->buffer, load->indices)) {
       return self;
     }
     return ir::MakeStore(s.buffer, s.indices,
@@ -112,18 +127,32 @@ class AsyncCopies : public ir::Mutator {
   }
 
  private:
-  bool IsContiguous(const std::vector<Expr>& indices) {
+  // Whether the copy can leave out the load where the condition does not hold:
+  // it is the same for all lanes, reads no memory, and is worth it.
+  bool IsGuard(const ir::CopiedLoad& copied) const {
+    bool reads = false;
+    ir::PostOrderExprs(copied.condition, [&](const Expr& e) {
+      reads |= e->kind == ir::ExprKind::kLoad;
+    });
+    return !reads && lanes_ * copied.load->dtype.bytes() >= kLeastBytes &&
+           (lane_ == nullptr || !ir::UsesVar(copied.condition, lane_.get()));
+  }
+  // Whether the lanes access consecutive elements of memory.
+  bool IsContiguous(const Buffer& buffer, const std::vector<Expr>& indices) {
     if (lane_ == nullptr) return true;
-    if (indices.empty()) return false;
-    for (size_t d = 0; d + 1 < indices.size(); ++d) {
-      if (ir::UsesVar(indices[d], lane_)) return false;
+    const auto strides = ir::PaddedStrides(*buffer);
+    if (!strides) return false;
+    Expr first = ir::IntConst(0) - lane_;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      first = first + indices[d] * ir::IntConst((*strides)[d]);
     }
-    return math_.Decompose(indices.back()).CoefficientOf(lane_) == 1;
+    return !ir::UsesVar(math_.Simplify(first), lane_.get());
   }
 
   const std::set<const ir::BufferNode*>& read_at_once_;
   IndexMath math_;
-  const ir::VarNode* lane_ = nullptr;
+  ir::Var lane_;
+  int64_t lanes_ = 1;
 };
 
 // Divides a fetch that is not asynchronous: loads into registers, and stores of

@@ -94,7 +94,9 @@ class HalfWidener : public ir::Mutator {
   }
   Expr MutateFloatConst(const ir::FloatConstNode& e,
                         const Expr& self) override {
-    return IsHalf(e.dtype) ? ir::FloatConst(e.value, Widened(e.dtype)) : self;
+    return IsHalf(e.dtype) && !in_async_
+               ? ir::FloatConst(e.value, Widened(e.dtype))
+               : self;
   }
   Expr MutateCast(const ir::CastNode& e, const Expr&) override {
     // Code generation keeps 16-bit floats as float32; a cast to them rounds.
@@ -173,8 +175,8 @@ class HalfWidener : public ir::Mutator {
   bool IsAsync(const ir::StoreNode& s) const {
     const auto* op = ir::As<ir::MachineOpNode>(s.value);
     if (op == nullptr || op->op != ir::MachineOp::kAsync) return false;
-    const auto* load = ir::As<ir::LoadNode>(op->args[0]);
-    return load != nullptr && !widened_.contains(load->buffer.get()) &&
+    const auto copied = ir::AsCopiedLoad(op->args[0]);
+    return copied && !widened_.contains(copied->load->buffer.get()) &&
            !widened_.contains(s.buffer.get());
   }
   ir::Var Rename(const ir::Var& var) {

@@ -70,6 +70,10 @@ absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(ScheduleState& state,
 absl::Status PadEinsum(ScheduleState& state, BlockRv block,
                        const std::vector<int64_t>& padding);
 
+// transform_block_layout.cc
+absl::Status TransformBlockLayout(ScheduleState& state, BlockRv block,
+                                  std::string_view index_map);
+
 // layout.cc
 absl::Status SetScope(ScheduleState& state, BlockRv block, int buffer_index,
                       std::string_view scope);

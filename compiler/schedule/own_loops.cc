@@ -16,11 +16,19 @@ namespace tilefarm::schedule {
 absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
     const ScheduleState& state, const ir::BlockPtr& block) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
-  const BlockScope deps(state, scope.get());
-  TF_RETURN_IF_ERROR(CheckReduction(state, deps, block.get()));
+  TF_RETURN_IF_ERROR(
+      CheckReduction(state, BlockScope(state, scope.get()), block.get()));
+  return CheckLoopsOfVariables(state, block);
+}
+
+absl::StatusOr<std::vector<ir::ForPtr>> CheckLoopsOfVariables(
+    const ScheduleState& state, const ir::BlockPtr& block) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
+  TF_RETURN_IF_ERROR(CheckCompleteOrReduction(
+      state, BlockScope(state, scope.get()), block.get()));
   TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, block.get()));
   const std::vector<ir::ForPtr> loops = state.LoopsAbove(block.get());
-  if (loops.size() != block->iters.size() ||
+  if (loops.empty() || loops.size() != block->iters.size() ||
       !ir::IsConstInt(block->predicate, 1) ||
       !IsOnlyChild(state, loops[0].get(), block.get())) {
     return state.Illegal(block.get(),

@@ -18,6 +18,9 @@ namespace tilefarm::schedule {
 // variables' domains. FailedPrecondition otherwise.
 absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
     const ScheduleState& state, const ir::BlockPtr& block);
+// The same of a block that is complete or a reduction, and has a variable.
+absl::StatusOr<std::vector<ir::ForPtr>> CheckLoopsOfVariables(
+    const ScheduleState& state, const ir::BlockPtr& block);
 
 // FailedPrecondition if the block has annotations, which are about the
 // reduction as it is.

@@ -41,6 +41,7 @@ const Parameter kStorageAlign[] = {First("block"), Named("buffer_index"),
 const Parameter kTransformLayout[] = {
     First("block"), Named("buffer"), Named("index_map"),
     Named("pad_value", Attr()), Named("assume_injective_transform", false)};
+const Parameter kTransformBlockLayout[] = {First("block"), Named("index_map")};
 const Parameter kDecompose[] = {First("block"), First("loop")};
 const Parameter kRfactor[] = {First("loop"), Named("factor_axis")};
 const Parameter kWinograd[] = {First("block"), Named("tile")};
@@ -88,6 +89,7 @@ const Primitive kPrimitives[] = {
     {"set_scope", "", kSetScope},
     {"storage_align", "", kStorageAlign, Outputs::kNone, kE, false, true},
     {"transform_layout", "", kTransformLayout},
+    {"transform_block_layout", "", kTransformBlockLayout},
     {"decompose_reduction", "", kDecompose, Outputs::kOne, kB},
     {"rfactor", "", kRfactor, Outputs::kOne, kB},
     {"fission", "", kBlock, Outputs::kMany, kB},

@@ -118,6 +118,7 @@ const Entry kEntries[] = {
     {"cache_write", Method<&S::CacheWrite>},
     {"set_scope", Method<&S::SetScope>},
     {"storage_align", Method<&S::StorageAlign>},
+    {"transform_block_layout", Method<&S::TransformBlockLayout>},
     {"decompose_reduction", Method<&S::DecomposeReduction>},
     {"rfactor", Method<&S::Rfactor>},
     {"fission", Method<&S::Fission>},

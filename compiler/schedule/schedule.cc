@@ -365,6 +365,11 @@ absl::Status Schedule::TransformLayout(BlockRv block, bool read,
       },
       block, BufferOf{read, buffer_index}, index_map);
 }
+absl::Status Schedule::TransformBlockLayout(BlockRv block,
+                                            std::string index_map) {
+  return Apply(*state_, "transform_block_layout",
+               schedule::TransformBlockLayout, block, index_map);
+}
 
 // --- Reductions ---
 

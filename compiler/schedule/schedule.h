@@ -110,6 +110,8 @@ class Schedule {
   // `index_map` uses TVM's lambda syntax: "lambda i, j: (i // 16, j, i % 16)".
   absl::Status TransformLayout(BlockRv block, bool read, int buffer_index,
                                std::string index_map);
+  // The block runs over the outputs of `index_map`, which takes its variables.
+  absl::Status TransformBlockLayout(BlockRv block, std::string index_map);
 
   // --- Reductions ---
   absl::StatusOr<BlockRv> DecomposeReduction(BlockRv block, LoopRv loop);

@@ -70,6 +70,14 @@ TEST_F(AnalyzerTest, MergesSplitsOfOneIndex) {
   EXPECT_EQ(Simple(Div(x, 16) * 16 + Mod(Div(x, 4), 4) * 4 + Mod(x, 4)), "x");
   EXPECT_EQ(Simple(x - Div(x, 4) * 4), "x % 4");
   EXPECT_EQ(Simple(Div(x * 3 + i, 5) * 5 + Mod(x * 3 + i, 5)), "x * 3 + i");
+  // Remainders whose factors were reduced by their divisors.
+  const Expr sum = x * 8 + i;
+  EXPECT_EQ(Simple(Mod(sum, 3)), "(x * 2 + i) % 3");
+  EXPECT_EQ(Simple(Div(sum, 3) * 3 + Mod(sum, 3)), "x * 8 + i");
+  EXPECT_EQ(Simple(Div(sum, 9) * 9 + Div(Mod(sum, 9), 3) * 3 + Mod(sum, 3)),
+            "x * 8 + i");
+  EXPECT_EQ(Simple(Div(sum, 3) * 3 + Mod(x + i, 3)),
+            "(x * 8 + i) // 3 * 3 + (x + i) % 3");
 }
 
 TEST_F(AnalyzerTest, DecidesComparisonsByBounds) {

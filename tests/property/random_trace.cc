@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/tensor_intrin.h"
 
@@ -114,6 +115,9 @@ class Stepper {
                              16, 4);
     }
     if (primitive == "transform_layout") return TransformLayout(*block);
+    if (primitive == "transform_block_layout") {
+      return TransformBlockLayout(*block);
+    }
     if (primitive == "compute_at" || primitive == "reverse_compute_at") {
       absl::StatusOr<BlockRv> other =
           Partner(*block, /*consumer=*/primitive == "compute_at", names);
@@ -315,6 +319,36 @@ class Stepper {
     return s_.PadEinsum(block, std::move(padding));
   }
 
+  // Fuses two variables, or splits one, and shuffles all.
+  absl::Status TransformBlockLayout(BlockRv block) {
+    auto node = s_.Get(block);
+    if (!node.ok()) return node.status();
+    const std::vector<ir::IterVar>& iters = (*node)->iters;
+    if (iters.empty()) return absl::NotFoundError("no variables");
+    std::vector<std::string> inputs, outputs;
+    for (size_t i = 0; i < iters.size(); ++i) {
+      inputs.push_back(absl::StrCat("i", i));
+    }
+    outputs = inputs;
+    const size_t one = rng_.Below(iters.size()),
+                 other = rng_.Below(iters.size());
+    if (one != other && iters[one].type == iters[other].type &&
+        rng_.Chance(0.7)) {
+      absl::StrAppend(&outputs[one], " * ",
+                      ir::AsInt(iters[other].dom.extent).value_or(1), " + i",
+                      other);
+      outputs.erase(outputs.begin() + static_cast<long>(other));
+    } else if (rng_.Chance(0.7)) {
+      const int64_t tile = rng_.Between(1, 4);
+      outputs.push_back(absl::StrCat("i", one, " % ", tile));
+      absl::StrAppend(&outputs[one], " // ", tile);
+    }
+    rng_.Shuffle(outputs);
+    return s_.TransformBlockLayout(
+        block, absl::StrCat("lambda ", absl::StrJoin(inputs, ", "), ": (",
+                            absl::StrJoin(outputs, ", "), ",)"));
+  }
+
   absl::Status TransformLayout(BlockRv block) {
     auto node = s_.Get(block);
     if (!node.ok()) return node.status();
@@ -397,6 +431,7 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "reindex",
                                                       "storage_align",
                                                       "transform_layout",
+                                                      "transform_block_layout",
                                                       "decompose_reduction",
                                                       "decompose_reduction",
                                                       "rfactor",

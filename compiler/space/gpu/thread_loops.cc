@@ -1,8 +1,10 @@
 // What several rules of GPUs do with loops.
 #include <algorithm>
+#include <optional>
 
 #include "base/status_macros.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/dim_align.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/postprocs.h"
@@ -13,22 +15,30 @@ namespace {
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// The most elements of an access along `var`; 0: it does not depend on it.
-int64_t WidthOf(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices,
-                const ir::Var& var) {
-  int64_t width = 0;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (!ir::UsesVar(indices[d], var.get())) continue;
-    if (d + 1 < indices.size()) return 1;
-    arith::Analyzer analyzer;
-    const ir::Expr start = analyzer.Simplify(indices[d] - var);
-    width = kVectorBytes / std::max(buffer->dtype.bytes(), 1);
-    if (ir::UsesVar(start, var.get())) return 1;
-    while (width > 1 && (buffer->shape[d] % width != 0 ||
-                         !arith::Divisible(analyzer, start, width))) {
-      width /= 2;
-    }
+// The most elements of an access along the variable; 0: it does not depend on
+// it.
+int64_t WidthOf(const ir::BlockNode& block, const ir::Buffer& buffer,
+                const std::vector<ir::Expr>& indices, const ir::IterVar& iter) {
+  const bool depends = std::ranges::any_of(indices, [&](const ir::Expr& index) {
+    return ir::UsesVar(index, iter.var.get());
+  });
+  if (!depends) return 0;
+  const std::optional<std::vector<int64_t>> strides =
+      ir::PaddedStrides(*buffer);
+  if (!strides) return 1;
+  arith::Analyzer analyzer;
+  for (const ir::IterVar& other : block.iters) {
+    analyzer.Bind(other.var, other.dom);
   }
+  // The element of the buffer's memory at which the access starts.
+  ir::Expr start = ir::IntConst(0) - iter.var;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    start = start + indices[d] * ir::IntConst((*strides)[d]);
+  }
+  start = analyzer.Simplify(start);
+  if (ir::UsesVar(start, iter.var.get())) return 1;
+  int64_t width = kVectorBytes / std::max(buffer->dtype.bytes(), 1);
+  while (width > 1 && !arith::Divisible(analyzer, start, width)) width /= 2;
   return width;
 }
 
@@ -45,10 +55,10 @@ int64_t VectorWidth(const ir::BlockNode& block, bool loads_only) {
   if (store == nullptr) return 1;
   const auto narrow = [&](const ir::Buffer& buffer,
                           const std::vector<ir::Expr>& indices) {
-    const int64_t own = WidthOf(buffer, indices, last.var);
+    const int64_t own = WidthOf(block, buffer, indices, last);
     if (own > 0) width = std::min(width, own);
   };
-  if (WidthOf(store->buffer, store->indices, last.var) == 0) return 1;
+  if (WidthOf(block, store->buffer, store->indices, last) == 0) return 1;
   if (!loads_only) narrow(store->buffer, store->indices);
   ir::PostOrderExprs(block.body, [&](const ir::Expr& expr) {
     if (const auto* load = ir::As<ir::LoadNode>(expr)) {

@@ -9,6 +9,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/gpu/products.h"
 #include "compiler/space/postprocs.h"
 
 namespace tilefarm::space {
@@ -42,45 +43,6 @@ struct Product {
   int a = 0, b = 0;                         // reads of the block
 };
 
-const ir::LoadNode* Operand(const ir::Expr& e) {
-  const auto* cast = ir::As<ir::CastNode>(e);
-  return ir::As<ir::LoadNode>(cast != nullptr ? cast->value : e);
-}
-
-// The sum that the block adds to, and the two factors; null: it is no such
-// block.
-struct Factors {
-  const ir::StoreNode* store = nullptr;
-  const ir::LoadNode* a = nullptr;
-  const ir::LoadNode* b = nullptr;
-};
-
-std::optional<Factors> FactorsOf(const ir::BlockNode& block) {
-  const auto* store = ir::As<ir::StoreNode>(block.body);
-  const auto* sum =
-      store == nullptr ? nullptr : ir::As<ir::BinaryNode>(store->value);
-  if (sum == nullptr || sum->op != ir::BinaryOp::kAdd || !IsReduction(block)) {
-    return std::nullopt;
-  }
-  for (const auto& [old, term] :
-       {std::pair{sum->a, sum->b}, std::pair{sum->b, sum->a}}) {
-    const auto* load = ir::As<ir::LoadNode>(old);
-    const auto* product = ir::As<ir::BinaryNode>(term);
-    if (load == nullptr || load->buffer != store->buffer ||
-        product == nullptr || product->op != ir::BinaryOp::kMul) {
-      continue;
-    }
-    const Factors factors{store, Operand(product->a), Operand(product->b)};
-    if (factors.a != nullptr && factors.b != nullptr &&
-        factors.a->buffer != factors.b->buffer &&
-        factors.a->buffer != store->buffer &&
-        factors.b->buffer != store->buffer) {
-      return factors;
-    }
-  }
-  return std::nullopt;
-}
-
 // Which variables of the block index the buffer, each as a dimension of its
 // own. nullopt: other indices.
 std::optional<std::vector<bool>> PlainIndices(
@@ -98,9 +60,23 @@ std::optional<std::vector<bool>> PlainIndices(
   return uses;
 }
 
+// The best unit of the target for such elements; null: it has none.
+const ir::WarpProduct* UnitFor(const ProductFactors& factors,
+                               const target::GpuLimits& limits) {
+  const ir::WarpProduct* found = nullptr;
+  for (const ir::WarpProduct& unit : ir::kWarpProducts) {
+    if (unit.a == factors.a->dtype && unit.b == factors.b->dtype &&
+        unit.sum == factors.store->value->dtype &&
+        unit.architecture <= limits.architecture) {
+      found = &unit;
+    }
+  }
+  return found;
+}
+
 std::optional<Product> FindProduct(const ir::BlockNode& block,
                                    const target::GpuLimits& limits) {
-  std::optional<Factors> factors = FactorsOf(block);
+  std::optional<ProductFactors> factors = FactorsOf(block);
   if (!factors || factors->store->indices.empty()) return std::nullopt;
   const auto sums = PlainIndices(block, factors->store->indices);
   auto a = PlainIndices(block, factors->a->indices);
@@ -137,13 +113,7 @@ std::optional<Product> FindProduct(const ir::BlockNode& block,
       !(*b)[out.columns]) {
     return std::nullopt;
   }
-  for (const ir::WarpProduct& unit : ir::kWarpProducts) {
-    if (unit.a == factors->a->dtype && unit.b == factors->b->dtype &&
-        unit.sum == factors->store->value->dtype &&
-        unit.architecture <= limits.architecture) {
-      out.unit = &unit;
-    }
-  }
+  out.unit = UnitFor(*factors, limits);
   if (out.unit == nullptr) return std::nullopt;
   const auto read_of = [&](const ir::LoadNode& load) {
     for (size_t r = 0; r < block.reads.size(); ++r) {
@@ -256,7 +226,8 @@ int64_t PaddingOf(int64_t extent, int64_t least, int64_t most) {
 }
 
 // Sizes that no good tiles divide are rounded up, by zeros; `copy`: the block
-// that copies the result back. FailedPrecondition if most of it were zeros.
+// that copies the result back, if there is one before or needs to be one.
+// FailedPrecondition if most of it were zeros.
 absl::Status Pad(Schedule& schedule, BlockRv block, const Product& product,
                  std::optional<BlockRv>* copy) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
@@ -269,21 +240,25 @@ absl::Status Pad(Schedule& schedule, BlockRv block, const Product& product,
       PaddingOf(IterExtent(node->iters[product.terms]), product.unit->terms,
                 product.unit->terms * kMostSteps);
   double more = 1;
+  bool results_grow = false;
   for (size_t i = 0; i < padding.size(); ++i) {
     const int64_t extent = IterExtent(node->iters[i]);
-    more *= static_cast<double>(CeilDiv(extent, padding[i]) * padding[i]) /
-            static_cast<double>(extent);
+    const int64_t whole = CeilDiv(extent, padding[i]) * padding[i];
+    more *= static_cast<double>(whole) / static_cast<double>(extent);
+    results_grow |= i != product.terms && whole > extent;
   }
   if (more == 1) return absl::OkStatus();
   if (more > kMostPadding) {
     return absl::FailedPreconditionError("most of its tiles would be zeros");
   }
   TF_RETURN_IF_ERROR(schedule.PadEinsum(block, std::move(padding)));
+  if (!results_grow) return absl::OkStatus();
   TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> consumers,
                       schedule.GetConsumers(block));
   if (consumers.size() != 1) {
     return absl::FailedPreconditionError("no single copy of the result");
   }
+  if (*copy) return schedule.ComputeInline(consumers[0]);
   *copy = consumers[0];
   return absl::OkStatus();
 }
@@ -383,10 +358,16 @@ absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
 
 absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
                   bool fuse) {
+  std::optional<BlockRv> copy;
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   std::optional<Product> product = FindProduct(*node, *context.target.gpu);
-  if (!product) return absl::FailedPreconditionError("no matrix product");
-  std::optional<BlockRv> copy;
+  if (!product) {
+    TF_ASSIGN_OR_RETURN(copy, FlattenProduct(schedule, block, fuse));
+    fuse = false;  // the copy does
+    TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
+    product = FindProduct(*node, *context.target.gpu);
+    if (!product) return absl::FailedPreconditionError("no matrix product");
+  }
   TF_RETURN_IF_ERROR(Pad(schedule, block, *product, &copy));
   TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
   product = FindProduct(*node, *context.target.gpu);
@@ -425,7 +406,8 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
 }  // namespace
 
 // Tiles a matrix product for tensor cores (ir::kWarpMatrix), padded to
-// multiples of a unit's sizes:
+// multiples of a unit's sizes; convolutions and the like as products
+// (products.h):
 //
 //   for blockIdx.x:                          (groups of rows, columns, rows)
 //     for threadIdx.y:                       (warps)
@@ -440,9 +422,10 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
 // The block as it is remains an alternative, the first one if the unit rounds
 // operands.
 Alternatives TileForWarpMatrices(const RuleContext& context, RuleSite site) {
-  const std::optional<Product> product =
-      FindProduct(*site.node, *context.target.gpu);
-  if (!product) return DoesNotApply();
+  const std::optional<ProductFactors> factors = FactorsOf(*site.node);
+  const ir::WarpProduct* unit =
+      factors ? UnitFor(*factors, *context.target.gpu) : nullptr;
+  if (unit == nullptr) return DoesNotApply();
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
   if (!plain) return DoesNotApply();
   std::vector<Schedule> results;
@@ -453,7 +436,8 @@ Alternatives TileForWarpMatrices(const RuleContext& context, RuleSite site) {
       break;
     }
   }
-  results.insert(product->unit->split ? results.begin() : results.end(),
+  if (results.empty()) return DoesNotApply();
+  results.insert(unit->split ? results.begin() : results.end(),
                  std::move(site.unchanged));
   return results;
 }

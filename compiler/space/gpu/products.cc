@@ -1,0 +1,191 @@
+#include "compiler/space/gpu/products.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::BlockRv;
+using schedule::Schedule;
+
+const ir::LoadNode* Operand(const ir::Expr& e) {
+  const auto* cast = ir::As<ir::CastNode>(e);
+  return ir::As<ir::LoadNode>(cast != nullptr ? cast->value : e);
+}
+
+bool Uses(const std::vector<ir::Expr>& indices, const ir::IterVar& iter) {
+  return absl::c_any_of(indices, [&](const ir::Expr& index) {
+    return ir::UsesVar(index, iter.var.get());
+  });
+}
+
+// What a variable of the block is to the product.
+enum class Role : uint8_t { kEach, kRow, kColumn, kTerm };
+
+// nullopt: the block is no product of matrices.
+std::optional<std::vector<Role>> RolesOf(const ir::BlockNode& block,
+                                         const ProductFactors& factors) {
+  std::vector<Role> roles;
+  for (const ir::IterVar& iter : block.iters) {
+    const bool a = Uses(factors.a->indices, iter);
+    const bool b = Uses(factors.b->indices, iter);
+    if (!a && !b) return std::nullopt;
+    if (iter.type == ir::IterType::kReduce) {
+      if (!a || !b) return std::nullopt;
+      roles.push_back(Role::kTerm);
+    } else {
+      roles.push_back(a && b ? Role::kEach : a ? Role::kRow : Role::kColumn);
+    }
+  }
+  for (const Role role : {Role::kRow, Role::kColumn, Role::kTerm}) {
+    if (!absl::c_linear_search(roles, role)) return std::nullopt;
+  }
+  return roles;
+}
+
+// "lambda i0, i1, ..: (.., i0 * 4 + i1)": the variables of role kEach, then for
+// each of `order` those of that role as one. `taken`: the variables that the
+// map takes, in the block's order.
+std::string MapOf(const ir::BlockNode& block, const std::vector<Role>& roles,
+                  const std::vector<bool>& taken,
+                  const std::vector<Role>& order) {
+  std::vector<std::string> inputs, outputs;
+  for (size_t i = 0; i < roles.size(); ++i) {
+    if (!taken[i]) continue;
+    inputs.push_back(absl::StrCat("i", i));
+    if (roles[i] == Role::kEach) outputs.push_back(inputs.back());
+  }
+  for (const Role role : order) {
+    std::vector<std::string> terms;
+    int64_t stride = 1;
+    for (size_t i = roles.size(); i-- > 0;) {
+      if (!taken[i] || roles[i] != role) continue;
+      terms.insert(terms.begin(), absl::StrCat("i", i, " * ", stride));
+      stride *= IterExtent(block.iters[i]);
+    }
+    outputs.push_back(terms.empty() ? "0" : absl::StrJoin(terms, " + "));
+  }
+  return absl::StrCat("lambda ", absl::StrJoin(inputs, ", "), ": (",
+                      absl::StrJoin(outputs, ", "), ")");
+}
+
+int ReadOf(const ir::BlockNode& block, const ir::LoadNode& load) {
+  for (size_t r = 0; r < block.reads.size(); ++r) {
+    if (block.reads[r].buffer == load.buffer) return static_cast<int>(r);
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::optional<ProductFactors> FactorsOf(const ir::BlockNode& block) {
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  const auto* sum =
+      store == nullptr ? nullptr : ir::As<ir::BinaryNode>(store->value);
+  if (sum == nullptr || sum->op != ir::BinaryOp::kAdd || !IsReduction(block)) {
+    return std::nullopt;
+  }
+  for (const auto& [old, term] :
+       {std::pair{sum->a, sum->b}, std::pair{sum->b, sum->a}}) {
+    const auto* load = ir::As<ir::LoadNode>(old);
+    const auto* product = ir::As<ir::BinaryNode>(term);
+    if (load == nullptr || load->buffer != store->buffer ||
+        product == nullptr || product->op != ir::BinaryOp::kMul) {
+      continue;
+    }
+    const ProductFactors factors{store, Operand(product->a),
+                                 Operand(product->b)};
+    if (factors.a != nullptr && factors.b != nullptr &&
+        factors.a->buffer != factors.b->buffer &&
+        factors.a->buffer != store->buffer &&
+        factors.b->buffer != store->buffer) {
+      return factors;
+    }
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<BlockRv> FlattenProduct(Schedule& schedule, BlockRv block,
+                                       bool fuse) {
+  // The block as it was, whose variables the maps are about.
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const std::optional<ProductFactors> factors = FactorsOf(*node);
+  if (!factors) return absl::FailedPreconditionError("no sum of products");
+  std::optional<std::vector<Role>> roles = RolesOf(*node, *factors);
+  if (!roles) return absl::FailedPreconditionError("no matrix product");
+  const auto taken_by = [&](const auto& uses) {
+    std::vector<bool> taken;
+    for (const ir::IterVar& iter : node->iters) taken.push_back(uses(iter));
+    return taken;
+  };
+  // The columns are those of which sums lie side by side.
+  const ir::Expr& last = factors->store->indices.back();
+  bool swaps = false;
+  for (size_t i = 0; i < roles->size(); ++i) {
+    swaps |= (*roles)[i] == Role::kRow &&
+             ir::UsesVar(last, node->iters[i].var.get());
+  }
+  if (swaps) {
+    for (Role& role : *roles) {
+      role = role == Role::kRow      ? Role::kColumn
+             : role == Role::kColumn ? Role::kRow
+                                     : role;
+    }
+  }
+  for (const ir::LoadNode* load : {factors->a, factors->b}) {
+    const int read = ReadOf(*node, *load);
+    if (read < 0)
+      return absl::FailedPreconditionError("an operand is not read");
+    // Elements that lie side by side in memory still do, where an instance for
+    // each row or column reads them.
+    const Role own = (load == factors->a) != swaps ? Role::kRow : Role::kColumn;
+    bool across = false;
+    for (size_t i = 0; i < roles->size(); ++i) {
+      across |= (*roles)[i] == own &&
+                ir::UsesVar(load->indices.back(), node->iters[i].var.get());
+    }
+    const std::vector<Role> order =
+        across ? std::vector{Role::kTerm, own} : std::vector{own, Role::kTerm};
+    const std::vector<bool> taken = taken_by(
+        [&](const ir::IterVar& iter) { return Uses(load->indices, iter); });
+    const std::string map = MapOf(*node, *roles, taken, order);
+    TF_ASSIGN_OR_RETURN(const BlockRv copy,
+                        schedule.Reindex(block, /*read=*/true, read));
+    TF_RETURN_IF_ERROR(
+        schedule.TransformLayout(block, /*read=*/true, read, map));
+    TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(copy, map));
+  }
+  TF_ASSIGN_OR_RETURN(const BlockRv copy,
+                      schedule.Reindex(block, /*read=*/false, 0));
+  const std::string results =
+      MapOf(*node, *roles, taken_by([](const ir::IterVar& iter) {
+        return iter.type == ir::IterType::kSpatial;
+      }),
+            {Role::kRow, Role::kColumn});
+  TF_RETURN_IF_ERROR(
+      schedule.TransformLayout(block, /*read=*/false, 0, results));
+  TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(
+      block, MapOf(*node, *roles, std::vector<bool>(roles->size(), true),
+                   {Role::kRow, Role::kColumn, Role::kTerm})));
+  if (fuse) {
+    TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
+                        FusibleConsumer(schedule, copy));
+    if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
+    TF_RETURN_IF_ERROR(schedule.ReverseComputeInline(*consumer));
+  }
+  TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(copy, results));
+  return copy;
+}
+
+}  // namespace tilefarm::space

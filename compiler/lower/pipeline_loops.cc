@@ -81,6 +81,17 @@ std::set<const ir::BufferNode*> BuffersOf(const Stmt& stmt, bool written) {
   return buffers;
 }
 
+// x, for a 16-bit float x that is cast to float32 and back.
+Expr WithoutDetour(const Expr& value) {
+  const auto* narrow = ir::As<ir::CastNode>(value);
+  const auto* wide =
+      narrow == nullptr ? nullptr : ir::As<ir::CastNode>(narrow->value);
+  const bool detour = wide != nullptr && narrow->dtype.is_float() &&
+                      narrow->dtype == wide->value->dtype &&
+                      wide->dtype == ir::DataType::Float(32);
+  return detour ? wide->value : value;
+}
+
 // Copies from global to shared memory that arrive by the next wait: of single
 // elements, or of vectors that are contiguous on both sides; perhaps of zeros
 // instead, where a condition does not hold.
@@ -109,7 +120,8 @@ class AsyncCopies : public ir::Mutator {
     return out;
   }
   Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
-    const std::optional<ir::CopiedLoad> copied = ir::AsCopiedLoad(s.value);
+    const Expr value = WithoutDetour(s.value);
+    const std::optional<ir::CopiedLoad> copied = ir::AsCopiedLoad(value);
     if (!copied) return self;
     const ir::LoadNode* load = copied->load;
     if (copied->condition != nullptr && !IsGuard(*copied)) return self;
@@ -122,7 +134,7 @@ class AsyncCopies : public ir::Mutator {
       return self;
     }
     return ir::MakeStore(s.buffer, s.indices,
-                         ir::MakeMachineOp(ir::MachineOp::kAsync, {s.value}),
+                         ir::MakeMachineOp(ir::MachineOp::kAsync, {value}),
                          s.predicate);
   }
 

@@ -6,10 +6,12 @@
 Each NAME.so was built by tunec for cuda from NAME.py beside it, or from the
 program that NAME begins with (NAME up to the first "_"). The program's name says
 what it computes: mm, gelu (a product, bias and GELU), softmax, layernorm, rowsum,
-addrelu, transpose, conv. Results are compared with PyTorch's in float64, before
+addrelu, transpose, conv (of NCHW and OIHW), nhwc (of NHWC and OHWI). Results are compared with PyTorch's in float64, before
 and after the timed runs; outputs are poisoned. Times are medians of events around
-single runs after 256 MiB were written, ours and PyTorch's in turn. A line gives
-the largest error over the largest result, times in ms, and PyTorch's over ours.
+single runs after 256 MiB were written, ours and PyTorch's in turn; of
+convolutions, PyTorch's time is that of the better of its layouts. A line gives
+the largest error over the largest result, times in ms, and PyTorch's over ours;
+where memory is the limit, also the time of a copy of as many bytes over ours.
 """
 
 import ctypes
@@ -34,6 +36,17 @@ def buffers_of(path):
             for name, shape, dtype in re.findall(r'(\w+): T\.Buffer\(\(([\d, ]+)\), "(\w+)"\)', signature)]
 
 
+def convolution(buffers, channels_last):
+    # Height in one layout, width in the other.
+    stride = buffers[0][1][2] // buffers[-1][1][2]
+    padding = (buffers[1][1][2] - 1) // 2
+    f = torch.nn.functional
+    if not channels_last:
+        return lambda x: f.conv2d(x[0], x[1], stride=stride, padding=padding)
+    return lambda x: f.conv2d(x[0].permute(0, 3, 1, 2), x[1].permute(0, 3, 1, 2),
+                              stride=stride, padding=padding).permute(0, 2, 3, 1)
+
+
 def operation(name, buffers):
     """What the reference computes, and what is timed."""
     f = torch.nn.functional
@@ -50,7 +63,8 @@ def operation(name, buffers):
         "rowsum": lambda x: torch.sum(x[0], 1),
         "addrelu": lambda x: torch.relu(x[0] + x[1]),
         "transpose": lambda x: x[0].t().contiguous(),
-        "conv": lambda x: f.conv2d(x[0], x[1], padding=(x[1].shape[2] - 1) // 2),
+        "conv": convolution(buffers, channels_last=False),
+        "nhwc": convolution(buffers, channels_last=True),
     }
     found = next(named[key] for key in named if name.startswith(key))
     return found, found
@@ -61,7 +75,7 @@ def work(name, buffers):
     out = buffers[-1][1]
     if name.startswith(("mm", "gelu")):
         return 2 * buffers[0][1][0] * buffers[0][1][1] * out[1]
-    if name.startswith("conv"):
+    if name.startswith(("conv", "nhwc")):
         weights = buffers[1][1]
         return 2 * out[0] * out[1] * out[2] * out[3] * weights[1] * weights[2] * weights[3]
     return 0
@@ -88,6 +102,13 @@ def make_inputs(buffers):
     return [torch.randint(-128, 128, shape, device="cuda", dtype=torch.int8) if dtype == "int8" else
             torch.randn(shape, device="cuda").to(getattr(torch, dtype))
             for _, shape, dtype in buffers[:-1]]
+
+
+def copy_time(moved):
+    """Of a copy that reads and writes so many bytes together."""
+    source = torch.empty(moved // 2, dtype=torch.int8, device="cuda")
+    target = torch.empty_like(source)
+    return timed(lambda: target.copy_(source))
 
 
 def main():
@@ -122,6 +143,11 @@ def main():
         arguments = [ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)]
         arguments += [ctypes.c_void_p(x.data_ptr()) for x in inputs + [out]]
 
+        peers = [lambda: peer(inputs)]
+        if name.startswith("conv"):
+            last = [x.contiguous(memory_format=torch.channels_last) for x in inputs]
+            peers.append(lambda: peer(last))
+
         def run():
             status = library.tilefarm_main_on(*arguments)
             if status != 0:
@@ -138,7 +164,7 @@ def main():
             ours, theirs = [], []
             for _ in range(2):
                 ours.append(timed(run))
-                theirs.append(timed(lambda: peer(inputs)))
+                theirs.append(min(timed(one) for one in peers))
             wrong = max(wrong, error())
         except RuntimeError as failure:
             print(f"{name} FAILED {failure}", flush=True)
@@ -146,7 +172,9 @@ def main():
         operations = work(name, buffers)
         bytes_moved = sum(x.nbytes for x in inputs + [out])
         speed = (f"{operations / min(ours) / 1e9:.1f} TFLOPS" if operations else
-                 f"{bytes_moved / min(ours) / 1e6:.0f} GB/s, {bytes_moved / min(ours) / 1e6 / copy:.2f} of a copy")
+                 f"{bytes_moved / min(ours) / 1e6:.0f} GB/s, "
+                 f"{copy_time(bytes_moved) / min(ours):.2f} of a copy of as many, "
+                 f"{bytes_moved / min(ours) / 1e6 / copy:.2f} of one of 256 MiB")
         print(f"{name:42s} error {wrong:.1e} ms {min(ours):.4f} torch {min(theirs):.4f} "
               f"ratio {min(theirs) / min(ours):.3f} {speed}", flush=True)
 

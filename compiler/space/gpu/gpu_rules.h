@@ -9,6 +9,7 @@
 //                             operands in shared memory and sums in registers
 //   inline_for_threads        what remains, into the fetches
 //   reduce_across_threads     rows that the threads of a block share
+//   stage_transposed          transpositions, through shared memory
 //   bind_to_threads           everything else
 //
 // Each first alternative with the decisions that the rule gives to its samples
@@ -31,7 +32,7 @@ namespace tilefarm::space {
 
 SketchRule TileForWarpgroups, TileForWarpMatrices, InlineForThreads,
     SplitReductionOverBlocks, TileForThreads, ReduceAcrossThreads,
-    BindToThreads;
+    StageTransposed, BindToThreads;
 
 // On a block that copies into shared memory: the threads fetch together, by
 // vectors of at most this many elements.
@@ -76,6 +77,8 @@ absl::StatusOr<schedule::Schedule> DefaultGpuSchedule(
 // block's last variable: every access is contiguous and aligned, or does not
 // depend on it; 1: none. `loads_only`: the store may be strided.
 int64_t VectorWidth(const ir::BlockNode& block, bool loads_only = false);
+// The same of what the block stores alone.
+int64_t StoreWidth(const ir::BlockNode& block);
 // The loops as one, and bound to the axis. No loops: nothing is bound.
 absl::StatusOr<std::vector<schedule::LoopRv>> FuseAndBind(
     schedule::Schedule& schedule, const std::vector<schedule::LoopRv>& loops,

@@ -40,7 +40,8 @@ absl::StatusOr<std::vector<Schedule>> ApplyRules(const RuleContext& context,
   for (SketchRule* const rule :
        {SplitReductions, InlineForThreads, SplitReductionOverBlocks,
         TileForWarpgroups, TileForWarpMatrices, TileForThreads,
-        InlineForThreads, ReduceAcrossThreads, BindToThreads}) {
+        InlineForThreads, ReduceAcrossThreads, StageTransposed,
+        BindToThreads}) {
     TF_RETURN_IF_ERROR(Apply(context, rule, first_only, states));
   }
   for (Schedule& state : states) {

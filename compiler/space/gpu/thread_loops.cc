@@ -6,6 +6,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/dim_align.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/postprocs.h"
 
@@ -14,6 +15,37 @@ namespace {
 
 using schedule::LoopRv;
 using schedule::Schedule;
+
+// The variable of a block as vectors of so many elements.
+class Vectors {
+ public:
+  Vectors(const ir::BlockNode& block, const ir::IterVar& iter, int64_t width)
+      : var_(iter.var.get()) {
+    for (const ir::IterVar& other : block.iters) {
+      analyzer_.Bind(other.var, other.dom);
+    }
+    analyzer_.Bind(vector_, 0, CeilDiv(IterExtent(iter), width));
+    analyzer_.Bind(lane_, 0, width);
+    at_ = ir::Expr(vector_) * width + ir::Expr(lane_);
+  }
+  // The value for the first lane, if it is that for each lane plus `step` times
+  // the lane; null: it is not.
+  ir::Expr First(const ir::Expr& expr, int64_t step) {
+    ir::Expr first = ir::Substitute(expr, {{var_, at_}});
+    if (step != 0) first = first - ir::Expr(lane_) * step;
+    first = analyzer_.Simplify(first);
+    return ir::UsesVar(first, lane_.get()) ? nullptr : first;
+  }
+  bool Divisible(const ir::Expr& expr, int64_t divisor) {
+    return arith::Divisible(analyzer_, expr, divisor);
+  }
+
+ private:
+  const ir::VarNode* var_;
+  const ir::Var vector_ = ir::MakeVar("vector"), lane_ = ir::MakeVar("lane");
+  ir::Expr at_;
+  arith::Analyzer analyzer_;
+};
 
 // The most elements of an access along the variable; 0: it does not depend on
 // it.
@@ -26,20 +58,17 @@ int64_t WidthOf(const ir::BlockNode& block, const ir::Buffer& buffer,
   const std::optional<std::vector<int64_t>> strides =
       ir::PaddedStrides(*buffer);
   if (!strides) return 1;
-  arith::Analyzer analyzer;
-  for (const ir::IterVar& other : block.iters) {
-    analyzer.Bind(other.var, other.dom);
-  }
-  // The element of the buffer's memory at which the access starts.
-  ir::Expr start = ir::IntConst(0) - iter.var;
+  ir::Expr offset = ir::IntConst(0);
   for (size_t d = 0; d < indices.size(); ++d) {
-    start = start + indices[d] * ir::IntConst((*strides)[d]);
+    offset = offset + indices[d] * ir::IntConst((*strides)[d]);
   }
-  start = analyzer.Simplify(start);
-  if (ir::UsesVar(start, iter.var.get())) return 1;
-  int64_t width = kVectorBytes / std::max(buffer->dtype.bytes(), 1);
-  while (width > 1 && !arith::Divisible(analyzer, start, width)) width /= 2;
-  return width;
+  for (int64_t width = kVectorBytes / std::max(buffer->dtype.bytes(), 1);
+       width > 1; width /= 2) {
+    Vectors vectors(block, iter, width);
+    const ir::Expr first = vectors.First(offset, /*step=*/1);
+    if (first != nullptr && vectors.Divisible(first, width)) return width;
+  }
+  return 1;
 }
 
 }  // namespace
@@ -64,15 +93,30 @@ int64_t VectorWidth(const ir::BlockNode& block, bool loads_only) {
     if (const auto* load = ir::As<ir::LoadNode>(expr)) {
       narrow(load->buffer, load->indices);
     } else if (const auto* call = ir::As<ir::CallNode>(expr)) {
-      // Lanes may take different ways.
-      if (call->op == ir::Intrinsic::kIfThenElse &&
-          ir::UsesVar(call->args[0], last.var.get())) {
-        width = 1;
+      while (call->op == ir::Intrinsic::kIfThenElse && width > 1 &&
+             Vectors(block, last, width).First(call->args[0], /*step=*/0) ==
+                 nullptr) {
+        width /= 2;
       }
     }
   });
   const int64_t extent = ir::AsInt(last.dom.extent).value_or(1);
   while (width > 1 && extent % width != 0) width /= 2;
+  return width;
+}
+
+int64_t StoreWidth(const ir::BlockNode& block) {
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  if (store == nullptr || block.iters.empty() || store->indices.empty()) {
+    return 1;
+  }
+  int64_t width = 1;
+  for (const ir::IterVar& iter : block.iters) {
+    if (store->indices.back().get() != iter.var.get()) continue;
+    width = WidthOf(block, store->buffer, store->indices, iter);
+    const int64_t extent = IterExtent(iter);
+    while (width > 1 && extent % width != 0) width /= 2;
+  }
   return width;
 }
 

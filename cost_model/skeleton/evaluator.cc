@@ -1,7 +1,9 @@
 #include "cost_model/skeleton/evaluator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "cost_model/features.h"
@@ -94,9 +96,38 @@ std::optional<FeatureRows> CandidateEvaluator::Replay(
   ++stats_.by_replay;
   auto schedule = planned_ ? space_->Finish(*std::move(planned_))
                            : space_->Apply(candidate);
+  return FeaturesOf(schedule);
+}
+
+std::optional<FeatureRows> CandidateEvaluator::FeaturesOf(
+    const absl::StatusOr<schedule::Schedule>& schedule) const {
   if (!schedule.ok()) return std::nullopt;
   return cost_model::ExtractFeatures(
       *schedule->module().Find(space_->program()->name), target_);
+}
+
+std::vector<std::optional<FeatureRows>> CandidateEvaluator::EvaluateAll(
+    std::span<const space::Candidate> candidates) {
+  std::vector<std::optional<FeatureRows>> rows(candidates.size());
+  if (!replays_all()) {
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = Evaluate(candidates[i]);
+    return rows;
+  }
+  stats_.by_replay += static_cast<int64_t>(rows.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < rows.size(); i = next++) {
+      rows[i] = FeaturesOf(space_->Apply(candidates[i]));
+    }
+  };
+  // Half of the machine, which others use as well.
+  const size_t others =
+      std::min<size_t>(std::thread::hardware_concurrency() / 2, rows.size());
+  std::vector<std::thread> threads;
+  for (size_t n = 1; n < others; ++n) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return rows;
 }
 
 std::optional<FeatureRows> CandidateEvaluator::Evaluate(

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,11 @@ class CandidateEvaluator {
   // word.
   std::optional<cost_model::FeatureRows> Evaluate(
       const space::Candidate& candidate);
+  // Evaluate of each, on several threads if replays_all().
+  std::vector<std::optional<cost_model::FeatureRows>> EvaluateAll(
+      std::span<const space::Candidate> candidates);
+  // Whether there are no skeletons for the target.
+  bool replays_all() const { return target_.is_gpu(); }
   // Holds the features that Evaluate gave against the candidate's program.
   // Where they differ: false, the features become the program's, and there are
   // no more skeletons for the candidate's like.
@@ -66,6 +72,9 @@ class CandidateEvaluator {
   Entry* Find(const space::Candidate& candidate);
   std::optional<cost_model::FeatureRows> Replay(
       const space::Candidate& candidate);
+  // The features of a schedule that was applied; nullopt: it is illegal.
+  std::optional<cost_model::FeatureRows> FeaturesOf(
+      const absl::StatusOr<schedule::Schedule>& schedule) const;
 
   const std::shared_ptr<const space::DesignSpace> space_;
   const target::Target target_;

@@ -96,13 +96,27 @@ std::optional<Individual> EvolutionarySearch::Evaluate(
 
 std::optional<Individual> EvolutionarySearch::Featurize(
     space::Candidate candidate) {
-  std::optional<cost_model::FeatureRows> features =
-      evaluator_.Evaluate(candidate);
-  if (!features) return std::nullopt;
-  Individual individual;
-  individual.features = *std::move(features);
-  individual.candidate = std::move(candidate);
-  return individual;
+  return std::move(FeaturizeAll({std::move(candidate)}).front());
+}
+
+std::vector<std::optional<Individual>> EvolutionarySearch::FeaturizeAll(
+    std::vector<space::Candidate> candidates) {
+  std::vector<std::optional<cost_model::FeatureRows>> features =
+      evaluator_.EvaluateAll(candidates);
+  std::vector<std::optional<Individual>> individuals(candidates.size());
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (!features[i]) continue;
+    individuals[i].emplace();
+    individuals[i]->features = *std::move(features[i]);
+    individuals[i]->candidate = std::move(candidates[i]);
+  }
+  return individuals;
+}
+
+size_t EvolutionarySearch::EvaluatedAtOnce(int64_t cost_left) const {
+  // A skeleton's cost shows only afterwards.
+  if (!evaluator_.replays_all()) return 1;
+  return static_cast<size_t>((cost_left + kReplayCost - 1) / kReplayCost);
 }
 
 int64_t EvolutionarySearch::EvaluationCost() const {

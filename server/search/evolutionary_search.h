@@ -46,6 +46,11 @@ class EvolutionarySearch : public Search {
  private:
   // Featurises a candidate; nullopt: it was seen before, or is illegal.
   std::optional<Individual> Evaluate(space::Candidate candidate);
+  // Of each, in their order; nullopt: it is illegal.
+  std::vector<std::optional<Individual>> FeaturizeAll(
+      std::vector<space::Candidate> candidates);
+  // How many candidates to evaluate before the cost is looked at again.
+  size_t EvaluatedAtOnce(int64_t cost_left) const;
   // As above, whether it was seen before or not.
   std::optional<Individual> Featurize(space::Candidate candidate);
   // Cost of the evaluations so far, in evaluations by skeleton.

@@ -64,12 +64,19 @@ void EvolutionarySearch::Evolve(int64_t budget) {
     std::vector<Individual> children;
     const int64_t want = budget / generations;
     const int64_t until = EvaluationCost() + std::max<int64_t>(want, 1);
-    for (int64_t tries = 0; tries < 4 * want + 16 && EvaluationCost() < until;
-         ++tries) {
-      auto child = Breed(parents);
-      if (!child.ok()) continue;
-      std::optional<Individual> individual = Evaluate(*std::move(child));
-      if (individual) children.push_back(*std::move(individual));
+    const int64_t most_tries = 4 * want + 16;
+    for (int64_t tries = 0; tries < most_tries && EvaluationCost() < until;) {
+      std::vector<space::Candidate> bred;
+      const size_t at_once = EvaluatedAtOnce(until - EvaluationCost());
+      for (; tries < most_tries && bred.size() < at_once; ++tries) {
+        auto child = Breed(parents);
+        if (child.ok() && seen_.insert(child->Fingerprint()).second) {
+          bred.push_back(*std::move(child));
+        }
+      }
+      for (std::optional<Individual>& child : FeaturizeAll(std::move(bred))) {
+        if (child) children.push_back(*std::move(child));
+      }
     }
     Predict(*model_, children);
     for (Individual& child : children) population_.push_back(std::move(child));
@@ -93,21 +100,29 @@ std::vector<Individual> EvolutionarySearch::Neighbours(size_t want) {
   if (parents.empty()) return neighbours;
   const size_t most = want * kNeighboursPerProposal;
   absl::flat_hash_set<uint64_t> drawn;
-  for (size_t draw = 0; draw < 2 * most && neighbours.size() < most; ++draw) {
-    const space::Candidate& parent =
-        parents[rng_.Below(parents.size())]->candidate;
-    auto child = space_->Mutate(parent, rng_);
-    if (!child.ok()) continue;
-    // Evolution has evaluated most of them, and dropped those that an earlier
-    // model ranked low.
-    const uint64_t fingerprint = child->Fingerprint();
-    if (tried_.contains(fingerprint) || !drawn.insert(fingerprint).second) {
-      continue;
+  for (size_t draw = 0; draw < 2 * most && neighbours.size() < most;) {
+    std::vector<space::Candidate> bred;
+    std::vector<const space::Candidate*> bred_from;
+    for (; draw < 2 * most && neighbours.size() + bred.size() < most; ++draw) {
+      const space::Candidate& parent =
+          parents[rng_.Below(parents.size())]->candidate;
+      auto child = space_->Mutate(parent, rng_);
+      if (!child.ok()) continue;
+      // Evolution has evaluated most of them, and dropped those that an earlier
+      // model ranked low.
+      const uint64_t fingerprint = child->Fingerprint();
+      if (tried_.contains(fingerprint) || !drawn.insert(fingerprint).second) {
+        continue;
+      }
+      bred.push_back(*std::move(child));
+      bred_from.push_back(&parent);
     }
-    std::optional<Individual> individual = Featurize(*std::move(child));
-    if (!individual) continue;
-    individual->step = StepBetween(parent, individual->candidate);
-    neighbours.push_back(*std::move(individual));
+    std::vector<std::optional<Individual>> made = FeaturizeAll(std::move(bred));
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (!made[i]) continue;
+      made[i]->step = StepBetween(*bred_from[i], made[i]->candidate);
+      neighbours.push_back(*std::move(made[i]));
+    }
   }
   Rank(*model_, neighbours);
   return neighbours;

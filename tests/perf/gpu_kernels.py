@@ -37,14 +37,16 @@ def buffers_of(path):
 
 
 def convolution(buffers, channels_last):
-    # Height in one layout, width in the other.
-    stride = buffers[0][1][2] // buffers[-1][1][2]
-    padding = (buffers[1][1][2] - 1) // 2
-    f = torch.nn.functional
-    if not channels_last:
-        return lambda x: f.conv2d(x[0], x[1], stride=stride, padding=padding)
-    return lambda x: f.conv2d(x[0].permute(0, 3, 1, 2), x[1].permute(0, 3, 1, 2),
-                              stride=stride, padding=padding).permute(0, 2, 3, 1)
+    def run(x):
+        # Height in one layout, width in the other.
+        options = {"stride": x[0].shape[2] // buffers[-1][1][2],
+                   "padding": (x[1].shape[2] - 1) // 2}
+        if not channels_last:
+            return torch.nn.functional.conv2d(x[0], x[1], **options)
+        first = [tensor.permute(0, 3, 1, 2) for tensor in x]
+        return torch.nn.functional.conv2d(*first, **options).permute(0, 2, 3, 1)
+
+    return run
 
 
 def operation(name, buffers):

@@ -8,6 +8,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/gpu/products.h"
 #include "compiler/space/gpu/thread_tiles.h"
 #include "compiler/space/postprocs.h"
 
@@ -20,6 +21,7 @@ using schedule::Schedule;
 
 // The alternatives to tile a block.
 struct Way {
+  bool flatten = false;    // as a product of two matrices
   bool fuse = false;       // the consumer, with the sums in registers
   bool fragments = false;  // operands in registers for each step, too
 };
@@ -141,6 +143,10 @@ absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
 
 absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
                   const Way& way) {
+  BlockRv writer;
+  if (way.flatten) {
+    TF_ASSIGN_OR_RETURN(writer, FlattenProduct(schedule, block, way.fuse));
+  }
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   const ThreadTiles tiles(*node, *context.target.gpu, way.fragments);
   TF_RETURN_IF_ERROR(
@@ -152,8 +158,9 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
                       SampleOne(schedule, {1, 2, 3, 4}, 2));
   TF_RETURN_IF_ERROR(
       schedule.Annotate(levels.reduce[0].back(), ir::kSharedStages, stages));
-  BlockRv writer;
-  if (way.fuse) {
+  if (way.flatten) {
+    TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
+  } else if (way.fuse) {
     TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
                         FusibleConsumer(schedule, block));
     if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
@@ -185,7 +192,8 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
 //         C = C_local                    (or a fused elementwise consumer)
 //
 // The alternatives differ in whether the operands of a step are copied into
-// registers first. As in MetaSchedule (Shao et al., 2022), with warps as a
+// registers first, and whether a convolution becomes a product of matrices
+// (products.h). As in MetaSchedule (Shao et al., 2022), with warps as a
 // level of their own.
 Alternatives TileForThreads(const RuleContext& context, RuleSite site) {
   if (!HasDataReuse(*site.node) || site.node->writes.size() != 1) {
@@ -193,18 +201,26 @@ Alternatives TileForThreads(const RuleContext& context, RuleSite site) {
   }
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
   if (!plain) return DoesNotApply();
+  const bool windows =
+      std::ranges::count(site.node->iters, ir::IterType::kReduce,
+                         &ir::IterVar::type) > 1;
   std::vector<Schedule> results;
-  for (const bool fuse : {true, false}) {
-    for (const bool fragments : {false, true}) {
-      Schedule attempt = site.schedule;
-      if (Tile(context, attempt, site.block, {fuse, fragments}).ok()) {
-        results.push_back(std::move(attempt));
+  for (const bool flatten : {true, false}) {
+    if (flatten && !windows) continue;
+    for (const bool fuse : {true, false}) {
+      const size_t before = results.size();
+      for (const bool fragments : {false, true}) {
+        Schedule attempt = site.schedule;
+        if (Tile(context, attempt, site.block, {flatten, fuse, fragments})
+                .ok()) {
+          results.push_back(std::move(attempt));
+        }
       }
+      if (results.size() > before) break;  // a consumer is fused if it can be
     }
-    // A consumer that can be fused always is.
-    if (!results.empty()) return results;
   }
-  return DoesNotApply();
+  if (results.empty()) return DoesNotApply();
+  return results;
 }
 
 }  // namespace tilefarm::space

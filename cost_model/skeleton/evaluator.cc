@@ -38,8 +38,8 @@ struct CandidateEvaluator::Entry {
 
 CandidateEvaluator::CandidateEvaluator(
     std::shared_ptr<const space::DesignSpace> space,
-    const target::Target& target)
-    : space_(std::move(space)), target_(target) {
+    const target::Target& target, int threads)
+    : space_(std::move(space)), target_(target), threads_(threads) {
   checked_.resize(space_->sketches().size());
   for (const schedule::Trace& sketch : space_->sketches()) {
     std::vector<size_t>& sites = locations_.emplace_back();
@@ -106,6 +106,10 @@ std::optional<FeatureRows> CandidateEvaluator::FeaturesOf(
       *schedule->module().Find(space_->program()->name), target_);
 }
 
+int CandidateEvaluator::HalfOfTheMachine() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2);
+}
+
 std::vector<std::optional<FeatureRows>> CandidateEvaluator::EvaluateAll(
     std::span<const space::Candidate> candidates) {
   std::vector<std::optional<FeatureRows>> rows(candidates.size());
@@ -120,11 +124,9 @@ std::vector<std::optional<FeatureRows>> CandidateEvaluator::EvaluateAll(
       rows[i] = FeaturesOf(space_->Apply(candidates[i]));
     }
   };
-  // Half of the machine, which others use as well.
-  const size_t others =
-      std::min<size_t>(std::thread::hardware_concurrency() / 2, rows.size());
+  const size_t all = std::min(static_cast<size_t>(threads_), rows.size());
   std::vector<std::thread> threads;
-  for (size_t n = 1; n < others; ++n) threads.emplace_back(work);
+  for (size_t n = 1; n < all; ++n) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
   return rows;

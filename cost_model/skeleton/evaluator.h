@@ -43,8 +43,10 @@ struct EvaluatorStats {
 // Not thread-safe; keeps the space alive.
 class CandidateEvaluator {
  public:
+  // `threads`: at most so many in EvaluateAll.
   CandidateEvaluator(std::shared_ptr<const space::DesignSpace> space,
-                     const target::Target& target);
+                     const target::Target& target,
+                     int threads = HalfOfTheMachine());
   ~CandidateEvaluator();
 
   // nullopt: the candidate is illegal. A candidate that only a skeleton has
@@ -52,6 +54,8 @@ class CandidateEvaluator {
   // word.
   std::optional<cost_model::FeatureRows> Evaluate(
       const space::Candidate& candidate);
+  // Half of the processors, which others use as well; at least 1.
+  static int HalfOfTheMachine();
   // Evaluate of each, on several threads if replays_all().
   std::vector<std::optional<cost_model::FeatureRows>> EvaluateAll(
       std::span<const space::Candidate> candidates);
@@ -78,6 +82,7 @@ class CandidateEvaluator {
 
   const std::shared_ptr<const space::DesignSpace> space_;
   const target::Target target_;
+  const int threads_;
   // Sites whose decision is a compute location, by sketch.
   std::vector<std::vector<size_t>> locations_;
   std::map<std::vector<int64_t>, std::unique_ptr<Entry>> entries_;

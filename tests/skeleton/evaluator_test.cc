@@ -61,6 +61,36 @@ TEST(CandidateEvaluatorTest, ADecisionThatDoesNotFitIsIllegal) {
   }
 }
 
+TEST(CandidateEvaluatorTest, SeveralThreadsReplayWhatOneDoes) {
+  const auto target = target::Parse("sim:sm_80");
+  ASSERT_TRUE(target.ok()) << target.status();
+  auto made =
+      space::DesignSpace::Create(space::MatmulRelu(64, 64, 64), *target);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::shared_ptr<const space::DesignSpace> space = *std::move(made);
+  CandidateEvaluator evaluator(space, *target, /*threads=*/4);
+  ASSERT_TRUE(evaluator.replays_all());
+  Rng rng(3);
+  std::vector<space::Candidate> candidates;
+  for (int i = 0; i < 24; ++i) {
+    auto candidate = space->Sample(rng);
+    ASSERT_TRUE(candidate.ok());
+    candidates.push_back(*std::move(candidate));
+  }
+  candidates[5].decisions[0] = ir::Attr(ir::AttrList{ir::Attr(8)});
+  const auto rows = evaluator.EvaluateAll(candidates);
+  ASSERT_EQ(rows.size(), candidates.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    CandidateEvaluator alone(space, *target);
+    const auto expected = alone.Evaluate(candidates[i]);
+    ASSERT_EQ(rows[i].has_value(), expected.has_value()) << i;
+    EXPECT_EQ(expected.has_value(), i != 5);
+    if (!expected) continue;
+    EXPECT_EQ(rows[i]->values, expected->values) << i;
+  }
+  EXPECT_EQ(evaluator.stats().by_replay, 24);
+}
+
 // 100 columns are split into vectors of 64. The second split reaches into the
 // next hundred, so only the hundreds run in parallel.
 TEST(CandidateEvaluatorTest, ATailAmongParallelLoopsIsReplayed) {

@@ -4,7 +4,8 @@
 //   inline_for_threads        elementwise blocks into their consumers
 //   split_reduction_over_blocks  an alternative for long ones with few outputs
 //   tile_for_warpgroups       products on Hopper's matrix units
-//   tile_for_warp_matrices    matrix products on tensor cores, padded
+//   tile_for_warp_matrices    matrix products on tensor cores, padded;
+//                             convolutions as such products
 //   tile_for_threads          products: tiles of blocks, warps and lanes, with
 //                             operands in shared memory and sums in registers
 //   inline_for_threads        what remains, into the fetches

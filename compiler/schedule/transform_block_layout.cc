@@ -9,8 +9,8 @@
 //                                            A[v0 // 4, v0 % 4, v1]
 //
 // Buffers keep their layout (see transform_layout). Steps:
-//   1. Check that each variable of the block is bound to one plain loop, and
-//      that these loops are its own.
+//   1. Check that each variable of the block is bound to one plain loop, that
+//      these loops are its own, and that their order does not count.
 //   2. Check that the map is one to one on the variables, and that no new
 //      variable combines spatial with reduce variables.
 //   3. Make the new loops, and put the inverse of the map into the block.
@@ -26,6 +26,7 @@
 #include "compiler/schedule/block_primitives.h"
 #include "compiler/schedule/index_map.h"
 #include "compiler/schedule/own_loops.h"
+#include "compiler/schedule/region_analysis.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -49,6 +50,11 @@ absl::Status TransformBlockLayout(ScheduleState& state, BlockRv block_rv,
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
   TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
                       CheckLoopsOfVariables(state, block));
+  if (!WritesAreDistinct(*block)) {
+    return state.Illegal(block.get(),
+                         "its instances do not write elements of their own, "
+                         "so that their order counts");
+  }
   const auto map = IndexMap::Parse(index_map);
   if (!map.ok()) {
     return state.Invalid(block.get(), std::string(map.status().message()));

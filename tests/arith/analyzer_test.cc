@@ -78,6 +78,8 @@ TEST_F(AnalyzerTest, MergesSplitsOfOneIndex) {
             "x * 8 + i");
   EXPECT_EQ(Simple(Div(sum, 3) * 3 + Mod(x + i, 3)),
             "(x * 8 + i) // 3 * 3 + (x + i) % 3");
+  EXPECT_EQ(Simple(Div(sum, 3) * 3 + Mod(x * 2 + i + IntConst(1), 3)),
+            "(x * 8 + i) // 3 * 3 + (x * 2 + i + 1) % 3");
 }
 
 TEST_F(AnalyzerTest, DecidesComparisonsByBounds) {

@@ -57,8 +57,8 @@ FAULTS = [
      "ir::MakeIf(ir::LT(later, loop.extent), at(stmts, later));",
      "ir::MakeIf(ir::LE(later, loop.extent), at(stmts, later));"),
     ("async-strided", LOWER + "pipeline_loops.cc",
-     "!IsContiguous(s.indices) || !IsContiguous(load->indices)) {",
-     "!IsContiguous(s.indices)) {"),
+     "!IsContiguous(load->buffer, load->indices)) {",
+     "load->indices.empty()) {"),
     ("async-read-at-once", LOWER + "pipeline_loops.cc",
      "read_at_once_.contains(s.buffer.get()) ||",
      "(read_at_once_.contains(s.buffer.get()) && load == nullptr) ||"),
@@ -137,6 +137,12 @@ FAULTS = [
     ("async-copy-size", CODEGEN + "emit_kernel.cc",
      "const int bytes = lanes * s.buffer->dtype.bytes();",
      "const int bytes = std::min(8, lanes * s.buffer->dtype.bytes());"),
+    ("async-guard-dropped", CODEGEN + "emit_kernel.cc",
+     "copied->condition == nullptr ? nullptr : Emit(copied->condition);",
+     "nullptr;"),
+    ("async-other-than-zero", "compiler/ir/machine_op.cc",
+     "guarded->args[0]->dtype.is_vector() || !IsZero(guarded->args[2])) {",
+     "guarded->args[0]->dtype.is_vector()) {"),
 ]
 
 

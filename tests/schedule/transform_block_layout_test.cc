@@ -136,6 +136,17 @@ sch.vectorize(l1)
 sch.transform_block_layout(b0, index_map="lambda i, j, k: (j, i, k)")
 )tr",
                 kIllegal, {"not serial"});
+  // Each i sums anew.
+  ExpectRefused(Program("A: T.Buffer((6,), \"float32\"), C: T.Buffer((1,), "
+                        "\"float32\")",
+                        R"(for i, k in T.grid(8, 6):
+    with T.block("C"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            C[0] = T.float32(0)
+        C[0] = C[0] + A[vk])"),
+                Over("lambda i, k: (k, i)"), kIllegal,
+                {"block C", "do not write elements of their own"});
   // Each element is read before the next one is written.
   ExpectRefused(Program("C: T.Buffer((9,), \"float32\")",
                         R"(for i in range(8):

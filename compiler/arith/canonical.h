@@ -87,8 +87,9 @@ class Canonicalizer {
 
  private:
   void AddTerm(Sum& to, Term term);
-  // Whether the terms, of equal indices, are one: high is x // l * s, low is
-  // (x % l) // m * t with s * m == t * l.
+  // Whether the terms are one if their indices are equal, or have the same
+  // remainder by l: high is x // l * s, low is (x % l) // m * t with
+  // s * m == t * l.
   bool Completes(const Term& high, const Term& low);
   // Whether a % divisor is b % divisor.
   bool Congruent(const ir::Expr& a, const ir::Expr& b, int64_t divisor);

@@ -13,19 +13,11 @@
 
 namespace tilefarm::schedule {
 
-absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
-    const ScheduleState& state, const ir::BlockPtr& block) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
-  TF_RETURN_IF_ERROR(
-      CheckReduction(state, BlockScope(state, scope.get()), block.get()));
-  return CheckLoopsOfVariables(state, block);
-}
+namespace {
 
-absl::StatusOr<std::vector<ir::ForPtr>> CheckLoopsOfVariables(
-    const ScheduleState& state, const ir::BlockPtr& block) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
-  TF_RETURN_IF_ERROR(CheckCompleteOrReduction(
-      state, BlockScope(state, scope.get()), block.get()));
+// What both checks have in common.
+absl::StatusOr<std::vector<ir::ForPtr>> CheckLoops(const ScheduleState& state,
+                                                   const ir::BlockPtr& block) {
   TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, block.get()));
   const std::vector<ir::ForPtr> loops = state.LoopsAbove(block.get());
   if (loops.empty() || loops.size() != block->iters.size() ||
@@ -47,6 +39,24 @@ absl::StatusOr<std::vector<ir::ForPtr>> CheckLoopsOfVariables(
     return state.Illegal(block.get(), "not every instance of its domain runs");
   }
   return loops;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
+    const ScheduleState& state, const ir::BlockPtr& block) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
+  TF_RETURN_IF_ERROR(
+      CheckReduction(state, BlockScope(state, scope.get()), block.get()));
+  return CheckLoops(state, block);
+}
+
+absl::StatusOr<std::vector<ir::ForPtr>> CheckLoopsOfVariables(
+    const ScheduleState& state, const ir::BlockPtr& block) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
+  TF_RETURN_IF_ERROR(CheckCompleteOrReduction(
+      state, BlockScope(state, scope.get()), block.get()));
+  return CheckLoops(state, block);
 }
 
 absl::Status CheckNoAnnotations(const ScheduleState& state,

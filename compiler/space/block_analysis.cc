@@ -128,6 +128,21 @@ bool InTiledNest(const ir::PrimFunc& function, const ir::BlockNode& block) {
   return found;
 }
 
+std::optional<size_t> VariableOf(const ir::BlockNode& block,
+                                 const ir::Expr& expr) {
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    if (expr.get() == block.iters[i].var.get()) return i;
+  }
+  return std::nullopt;
+}
+
+int ReadOf(const ir::BlockNode& block, const ir::LoadNode& load) {
+  for (size_t r = 0; r < block.reads.size(); ++r) {
+    if (block.reads[r].buffer == load.buffer) return static_cast<int>(r);
+  }
+  return -1;
+}
+
 bool RegionUses(const ir::BufferRegion& region, const ir::VarNode* var) {
   for (const ir::Range& range : region.region) {
     if (ir::UsesVar(range.min, var) || ir::UsesVar(range.extent, var)) {

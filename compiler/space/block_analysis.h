@@ -3,6 +3,7 @@
 #define TILEFARM_COMPILER_SPACE_BLOCK_ANALYSIS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,12 @@ std::vector<std::string> StreamedBlocks(const ir::PrimFunc& function,
 bool IsTiled(const ir::BlockNode& block);
 // Whether it shares its outermost loop with a tiled block: a rule placed it.
 bool InTiledNest(const ir::PrimFunc& function, const ir::BlockNode& block);
+// The variable (index into `block.iters`) that is the expression; nullopt: it
+// is another one.
+std::optional<size_t> VariableOf(const ir::BlockNode& block,
+                                 const ir::Expr& expr);
+// The read (index into `block.reads`) that the load is of; -1: none.
+int ReadOf(const ir::BlockNode& block, const ir::LoadNode& load);
 // Whether block variable `var` occurs in the region.
 bool RegionUses(const ir::BufferRegion& region, const ir::VarNode* var);
 

@@ -5,7 +5,6 @@ the PTX has: tensor cores, asynchronous copies that fill with zeros, and
 transpositions whose warps access whole cache lines.
 """
 
-import _ctypes
 import array
 import collections
 import ctypes
@@ -13,11 +12,12 @@ import itertools
 import os
 import random
 import re
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+
+import artifacts
 
 SEED = 11
 DRAWS = 12
@@ -175,12 +175,7 @@ def run(tunec, trace, name, arguments):
         file.write(trace)
     subprocess.run([tunec, "program.py", "--target", "sim:sm_80", "--trace",
                     "program.tr", "-o", name], check=True, stderr=subprocess.DEVNULL)
-    library = ctypes.CDLL(os.path.abspath(name))
-    library.tilefarm_main_error.restype = ctypes.c_char_p
-    status = library.tilefarm_main(*arguments)
-    failure = library.tilefarm_main_error().decode()
-    _ctypes.dlclose(library._handle)
-    return failure if status != 0 else ""
+    return artifacts.call(name, *arguments)
 
 
 def check_conv(tune_opt, tunec, number, c, rng):
@@ -276,21 +271,12 @@ def check_ptx(tune_opt, ptxas):
         if text not in transposed:
             raise AssertionError(f"transposition: no {text}")
     for name, text in (("half", ptx), ("float", convolved), ("transposed", transposed)):
-        if not ptxas:
-            break
-        with open("kernel.ptx", "w") as file:
-            file.write(text)
-        report = subprocess.run(
-            [ptxas, "-v", "-arch=sm_90a", "kernel.ptx", "-o", "kernel.cubin"],
-            check=True, capture_output=True, text=True).stderr
-        print(name, re.search(r"Used \d+ registers", report)[0], flush=True)
-        if "0 bytes stack frame, 0 bytes spill stores" not in report:
-            raise AssertionError(f"{name}: {report}")
+        if ptxas:
+            artifacts.assemble(ptxas, text, "sm_90a", name)
 
 
 def main():
     tune_opt, tunec = (os.path.abspath(path) for path in sys.argv[1:3])
-    ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         rng = random.Random(SEED)
@@ -298,7 +284,7 @@ def main():
             check_conv(tune_opt, tunec, number, c, rng)
         for number, (shape, order, dtype) in enumerate(TRANSPOSED):
             check_transposition(tune_opt, tunec, number, shape, order, dtype, rng)
-        check_ptx(tune_opt, ptxas)
+        check_ptx(tune_opt, artifacts.find_ptxas())
 
 
 if __name__ == "__main__":

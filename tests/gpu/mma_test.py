@@ -4,19 +4,17 @@ In the simulator against sums in float64, and what the PTX has. Where ptxas is
 installed, it must not spill registers.
 """
 
-import _ctypes
 import array
 import ctypes
 import operator
 import os
 import random
-import re
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 
+import artifacts
 import mma_traces
 
 SEED = 7
@@ -98,18 +96,14 @@ def matrix(kind, rows, columns, rng):
 def run(path, size, kind, layout, rng):
     """Empty, or how the artifact differs from sums in float64."""
     m, n, k = size
-    library = ctypes.CDLL(os.path.abspath(path))
-    library.tilefarm_main_error.restype = ctypes.c_char_p
     a_data, a = matrix(kind, m, k, rng)
     b_data, b = matrix(kind, *((n, k) if layout == "nt" else (k, n)), rng)
     columns = b if layout == "nt" else list(zip(*b))
     integers = kind in ("s8", "u8")
     result = array.array("i" if integers else "f", bytes(4 * m * n))
-    status = library.tilefarm_main(
-        a_data, b_data, ctypes.c_void_p(result.buffer_info()[0]))
-    failure = library.tilefarm_main_error().decode()
-    _ctypes.dlclose(library._handle)
-    if status != 0:
+    failure = artifacts.call(
+        path, a_data, b_data, ctypes.c_void_p(result.buffer_info()[0]))
+    if failure:
         return failure
     largest = error = 0
     for i, row in enumerate(a):
@@ -179,22 +173,13 @@ def assemble(tune_opt, ptxas, name, instruction, products, loads):
                              (".local", False)):
             if (text in ptx) != wanted:
                 raise AssertionError(f"{name}, {model}: {text}")
-        if not ptxas:
-            continue
-        with open("kernel.ptx", "w") as file:
-            file.write(ptx)
-        report = subprocess.run(
-            [ptxas, "-v", "-arch=" + model, "kernel.ptx", "-o", "kernel.cubin"],
-            check=True, capture_output=True, text=True).stderr
-        print(f"{name}, {model}:", re.search(r"Used \d+ registers", report)[0],
-              flush=True)
-        if "0 bytes stack frame, 0 bytes spill stores" not in report:
-            raise AssertionError(f"{name}, {model}: {report}")
+        if ptxas:
+            artifacts.assemble(ptxas, ptx, model, name)
 
 
 def main():
     tune_opt, tunec = (os.path.abspath(path) for path in sys.argv[1:3])
-    ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
+    ptxas = artifacts.find_ptxas()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         rng = random.Random(SEED)

@@ -7,19 +7,17 @@ several seeds. Where ptxas is installed, kernels must not spill registers, and
 ptxas must not serialise products.
 """
 
-import _ctypes
 import array
 import ctypes
 import operator
 import os
 import random
-import re
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 
+import artifacts
 import wgmma_traces
 
 SEED = 11
@@ -94,12 +92,8 @@ def simulate(tunec, number, size, seed, keys, rng):
         os.environ.pop("TILEFARM_SIM_SEED", None)
     else:
         os.environ["TILEFARM_SIM_SEED"] = str(seed)
-    library = ctypes.CDLL(os.path.abspath(name + ".so"))
-    library.tilefarm_main_error.restype = ctypes.c_char_p
-    status = library.tilefarm_main(a_data, b_data, result)
-    failure = library.tilefarm_main_error().decode()
-    _ctypes.dlclose(library._handle)
-    if status != 0:
+    failure = artifacts.call(name + ".so", a_data, b_data, result)
+    if failure:
         raise AssertionError(f"{name} {keys}: {failure}")
     values = decode(c["out"], result.raw)
     largest = error = 0
@@ -127,31 +121,20 @@ def assemble(tunec, ptxas, number, keys):
                          check=True, capture_output=True, text=True).stdout
     if "wgmma.mma_async" not in ptx or "cp.async.bulk.tensor" not in ptx:
         raise AssertionError(f"{keys}: no products or no copies")
-    if ptxas is None:
-        return
-    with open(name + ".ptx", "w") as file:
-        file.write(ptx)
-    made = subprocess.run([ptxas, "-arch=sm_90a", "-v", name + ".ptx", "-o",
-                           name + ".cubin"], capture_output=True, text=True)
-    log = made.stdout + made.stderr
-    spills = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", log)
-    if (made.returncode != 0 or "C75" in log or spills is None or
-            spills.groups() != ("0", "0")):
-        raise AssertionError(f"{keys}: {log}")
-    print(name, keys, re.search(r"Used \d+ registers", log).group(0))
+    if ptxas:
+        artifacts.assemble(ptxas, ptx, "sm_90a", f"{name} {keys}")
 
 
 def main():
     tunec = os.path.abspath(sys.argv[1])
-    ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+    ptxas = artifacts.find_ptxas()
     rng = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for number, (size, seed, keys) in enumerate(SIMULATED):
             simulate(tunec, number, size, seed, keys, rng)
         for number, keys in enumerate(ASSEMBLED):
-            assemble(tunec, ptxas if os.path.exists(ptxas) else None, number,
-                     keys)
+            assemble(tunec, ptxas, number, keys)
 
 
 if __name__ == "__main__":

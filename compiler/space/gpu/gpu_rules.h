@@ -84,6 +84,8 @@ int64_t StoreWidth(const ir::BlockNode& block);
 absl::StatusOr<std::vector<schedule::LoopRv>> FuseAndBind(
     schedule::Schedule& schedule, const std::vector<schedule::LoopRv>& loops,
     const char* axis);
+// The largest power of two up to `most` that divides n.
+int64_t PowerOf(int64_t n, int64_t most);
 // sample_categorical with equal probabilities; `first` is the default decision.
 absl::StatusOr<schedule::ExprRv> SampleOne(schedule::Schedule& schedule,
                                            const std::vector<int64_t>& values,

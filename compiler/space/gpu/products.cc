@@ -80,13 +80,6 @@ std::string MapOf(const ir::BlockNode& block, const std::vector<Role>& roles,
                       absl::StrJoin(outputs, ", "), ")");
 }
 
-int ReadOf(const ir::BlockNode& block, const ir::LoadNode& load) {
-  for (size_t r = 0; r < block.reads.size(); ++r) {
-    if (block.reads[r].buffer == load.buffer) return static_cast<int>(r);
-  }
-  return -1;
-}
-
 }  // namespace
 
 std::optional<ProductFactors> FactorsOf(const ir::BlockNode& block) {

@@ -33,10 +33,7 @@ struct Crossing {
 
 std::optional<size_t> LastVariable(const ir::BlockNode& block,
                                    const std::vector<ir::Expr>& indices) {
-  for (size_t i = 0; i < block.iters.size() && !indices.empty(); ++i) {
-    if (indices.back().get() == block.iters[i].var.get()) return i;
-  }
-  return std::nullopt;
+  return indices.empty() ? std::nullopt : VariableOf(block, indices.back());
 }
 
 std::optional<Crossing> FindCrossing(const ir::BlockNode& block) {
@@ -58,13 +55,9 @@ std::optional<Crossing> FindCrossing(const ir::BlockNode& block) {
       return;  // all threads of a row read the same
     }
     ++loads;
-    for (size_t r = 0; r < block.reads.size(); ++r) {
-      if (block.reads[r].buffer == load->buffer) {
-        found = Crossing{static_cast<int>(r), *along, *write_along};
-      }
-    }
+    found = Crossing{ReadOf(block, *load), *along, *write_along};
   });
-  if (loads != 1 || !found ||
+  if (loads != 1 || found->read < 0 ||
       IterExtent(block.iters[found->read_along]) < kLeastExtent ||
       IterExtent(block.iters[found->write_along]) < kLeastExtent) {
     return std::nullopt;

@@ -107,17 +107,12 @@ int64_t VectorWidth(const ir::BlockNode& block, bool loads_only) {
 
 int64_t StoreWidth(const ir::BlockNode& block) {
   const auto* store = ir::As<ir::StoreNode>(block.body);
-  if (store == nullptr || block.iters.empty() || store->indices.empty()) {
-    return 1;
-  }
-  int64_t width = 1;
-  for (const ir::IterVar& iter : block.iters) {
-    if (store->indices.back().get() != iter.var.get()) continue;
-    width = WidthOf(block, store->buffer, store->indices, iter);
-    const int64_t extent = IterExtent(iter);
-    while (width > 1 && extent % width != 0) width /= 2;
-  }
-  return width;
+  if (store == nullptr || store->indices.empty()) return 1;
+  const auto last = VariableOf(block, store->indices.back());
+  if (!last) return 1;
+  const ir::IterVar& iter = block.iters[*last];
+  return PowerOf(IterExtent(iter),
+                 WidthOf(block, store->buffer, store->indices, iter));
 }
 
 absl::StatusOr<std::vector<LoopRv>> FuseAndBind(
@@ -129,6 +124,12 @@ absl::StatusOr<std::vector<LoopRv>> FuseAndBind(
   }
   TF_RETURN_IF_ERROR(schedule.Bind(loop, axis));
   return std::vector{loop};
+}
+
+int64_t PowerOf(int64_t n, int64_t most) {
+  int64_t power = 1;
+  while (power * 2 <= most && n % (power * 2) == 0) power *= 2;
+  return power;
 }
 
 absl::StatusOr<schedule::ExprRv> SampleOne(Schedule& schedule,

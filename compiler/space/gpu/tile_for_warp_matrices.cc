@@ -83,13 +83,10 @@ std::optional<Product> FindProduct(const ir::BlockNode& block,
   auto b = PlainIndices(block, factors->b->indices);
   if (!sums || !a || !b) return std::nullopt;
   // The columns are those of which sums lie side by side.
-  const ir::Expr& last = factors->store->indices.back();
+  const auto columns = VariableOf(block, factors->store->indices.back());
+  if (!columns) return std::nullopt;
   Product out;
-  out.columns = block.iters.size();
-  for (size_t i = 0; i < block.iters.size(); ++i) {
-    if (last.get() == block.iters[i].var.get()) out.columns = i;
-  }
-  if (out.columns == block.iters.size()) return std::nullopt;
+  out.columns = *columns;
   if ((*a)[out.columns]) {
     std::swap(a, b);
     std::swap(factors->a, factors->b);
@@ -115,22 +112,9 @@ std::optional<Product> FindProduct(const ir::BlockNode& block,
   }
   out.unit = UnitFor(*factors, limits);
   if (out.unit == nullptr) return std::nullopt;
-  const auto read_of = [&](const ir::LoadNode& load) {
-    for (size_t r = 0; r < block.reads.size(); ++r) {
-      if (block.reads[r].buffer == load.buffer) return static_cast<int>(r);
-    }
-    return -1;
-  };
-  out.a = read_of(*factors->a);
-  out.b = read_of(*factors->b);
+  out.a = ReadOf(block, *factors->a);
+  out.b = ReadOf(block, *factors->b);
   return out.a < 0 || out.b < 0 ? std::nullopt : std::optional(out);
-}
-
-// The largest power of two up to `most` that divides n.
-int64_t PowerOf(int64_t n, int64_t most) {
-  int64_t power = 1;
-  while (power * 2 <= most && n % (power * 2) == 0) power *= 2;
-  return power;
 }
 
 std::vector<int64_t> Powers(int64_t least, int64_t most) {

@@ -9,6 +9,7 @@
 #include "compiler/ir/warpgroup_product.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/gpu/products.h"
 #include "compiler/space/postprocs.h"
 
 namespace tilefarm::space {
@@ -37,20 +38,6 @@ struct Product {
   int64_t step = 0;                         // along depth: 128 bytes
 };
 
-const ir::LoadNode* Factor(const ir::Expr& e) {
-  const auto* cast = ir::As<ir::CastNode>(e);
-  return cast == nullptr ? nullptr : ir::As<ir::LoadNode>(cast->value);
-}
-
-// The variable of the block that is the index; nullopt: another expression.
-std::optional<size_t> VariableOf(const ir::BlockNode& block,
-                                 const ir::Expr& index) {
-  for (size_t i = 0; i < block.iters.size(); ++i) {
-    if (index.get() == block.iters[i].var.get()) return i;
-  }
-  return std::nullopt;
-}
-
 // The variables of the last two dimensions, which must be variables each.
 std::optional<std::pair<size_t, size_t>> LastTwo(const ir::BlockNode& block,
                                                  const ir::LoadNode& load) {
@@ -62,92 +49,61 @@ std::optional<std::pair<size_t, size_t>> LastTwo(const ir::BlockNode& block,
   return std::pair{*row, *column};
 }
 
-int ReadOf(const ir::BlockNode& block, const ir::LoadNode& load) {
-  for (size_t r = 0; r < block.reads.size(); ++r) {
-    if (block.reads[r].buffer == load.buffer) return static_cast<int>(r);
-  }
-  return -1;
-}
-
 std::optional<Product> FindProduct(const ir::BlockNode& block) {
-  const auto* store = ir::As<ir::StoreNode>(block.body);
-  const auto* sum =
-      store == nullptr ? nullptr : ir::As<ir::BinaryNode>(store->value);
-  if (sum == nullptr || sum->op != ir::BinaryOp::kAdd || !IsReduction(block) ||
-      store->indices.size() < 2) {
+  const std::optional<ProductFactors> factors = FactorsOf(block);
+  if (!factors || factors->store->indices.size() < 2 ||
+      factors->a->dtype != factors->b->dtype) {
     return std::nullopt;
   }
-  for (const auto& [old, term] :
-       {std::pair{sum->a, sum->b}, std::pair{sum->b, sum->a}}) {
-    const auto* load = ir::As<ir::LoadNode>(old);
-    const auto* product = ir::As<ir::BinaryNode>(term);
-    if (load == nullptr || load->buffer != store->buffer ||
-        product == nullptr || product->op != ir::BinaryOp::kMul) {
-      continue;
-    }
-    const ir::LoadNode* a = Factor(product->a);
-    const ir::LoadNode* b = Factor(product->b);
-    if (a == nullptr || b == nullptr || a->buffer == b->buffer ||
-        a->dtype != b->dtype) {
-      return std::nullopt;
-    }
-    const ir::WarpgroupUnit* unit =
-        ir::FindWarpgroupUnit(a->dtype, store->value->dtype);
-    const auto columns = VariableOf(block, store->indices.back());
-    auto of_a = LastTwo(block, *a), of_b = LastTwo(block, *b);
-    if (unit == nullptr || !columns || !of_a || !of_b) return std::nullopt;
-    if (of_a->first == *columns || of_a->second == *columns) {
-      std::swap(a, b);
-      std::swap(of_a, of_b);
-    }
-    const auto is_reduce = [&](size_t i) {
-      return block.iters[i].type == ir::IterType::kReduce;
-    };
-    Product out;
-    out.columns = *columns;
-    const bool a_across = is_reduce(of_a->first);
-    const bool b_across = is_reduce(of_b->first);
-    out.depth = a_across ? of_a->first : of_a->second;
-    out.rows = a_across ? of_a->second : of_a->first;
-    const size_t b_depth = b_across ? of_b->first : of_b->second;
-    const size_t b_place = b_across ? of_b->second : of_b->first;
-    if (!is_reduce(out.depth) || is_reduce(out.rows) || b_depth != out.depth ||
-        b_place != out.columns || out.rows == out.columns ||
-        ((a_across || b_across) && !unit->rows_across)) {
-      return std::nullopt;
-    }
-    // No other sums: batches are spatial.
-    for (size_t i = 0; i < block.iters.size(); ++i) {
-      if (is_reduce(i) && i != out.depth) return std::nullopt;
-    }
-    for (const ir::LoadNode* factor : {a, b}) {
-      const ir::BufferNode& tensor = *factor->buffer;
-      if (!tensor.is_dense() || tensor.shape.size() > ir::kMaxBoxDims ||
-          tensor.shape.back() * tensor.dtype.bytes() % ir::kTensorRowBytes !=
-              0) {
-        return std::nullopt;
-      }
-    }
-    out.a = ReadOf(block, *a);
-    out.b = ReadOf(block, *b);
-    out.step = ir::kBoxRowBytes / a->dtype.bytes();
-    // Smaller ones would be tiles of zeros, or one fetch without another.
-    if (out.a < 0 || out.b < 0 ||
-        IterExtent(block.iters[out.rows]) < ir::kWarpgroupRows ||
-        IterExtent(block.iters[out.columns]) < ir::kWarpgroupRows ||
-        IterExtent(block.iters[out.depth]) <= out.step) {
-      return std::nullopt;
-    }
-    return out;
+  const ir::StoreNode* store = factors->store;
+  const ir::LoadNode *a = factors->a, *b = factors->b;
+  const ir::WarpgroupUnit* unit =
+      ir::FindWarpgroupUnit(a->dtype, store->value->dtype);
+  const auto columns = VariableOf(block, store->indices.back());
+  auto of_a = LastTwo(block, *a), of_b = LastTwo(block, *b);
+  if (unit == nullptr || !columns || !of_a || !of_b) return std::nullopt;
+  if (of_a->first == *columns || of_a->second == *columns) {
+    std::swap(a, b);
+    std::swap(of_a, of_b);
   }
-  return std::nullopt;
-}
-
-// The largest power of two up to `most` that divides n.
-int64_t PowerOf(int64_t n, int64_t most) {
-  int64_t power = 1;
-  while (power * 2 <= most && n % (power * 2) == 0) power *= 2;
-  return power;
+  const auto is_reduce = [&](size_t i) {
+    return block.iters[i].type == ir::IterType::kReduce;
+  };
+  Product out;
+  out.columns = *columns;
+  const bool a_across = is_reduce(of_a->first);
+  const bool b_across = is_reduce(of_b->first);
+  out.depth = a_across ? of_a->first : of_a->second;
+  out.rows = a_across ? of_a->second : of_a->first;
+  const size_t b_depth = b_across ? of_b->first : of_b->second;
+  const size_t b_place = b_across ? of_b->second : of_b->first;
+  if (!is_reduce(out.depth) || is_reduce(out.rows) || b_depth != out.depth ||
+      b_place != out.columns || out.rows == out.columns ||
+      ((a_across || b_across) && !unit->rows_across)) {
+    return std::nullopt;
+  }
+  // No other sums: batches are spatial.
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    if (is_reduce(i) && i != out.depth) return std::nullopt;
+  }
+  for (const ir::LoadNode* factor : {a, b}) {
+    const ir::BufferNode& tensor = *factor->buffer;
+    if (!tensor.is_dense() || tensor.shape.size() > ir::kMaxBoxDims ||
+        tensor.shape.back() * tensor.dtype.bytes() % ir::kTensorRowBytes != 0) {
+      return std::nullopt;
+    }
+  }
+  out.a = ReadOf(block, *a);
+  out.b = ReadOf(block, *b);
+  out.step = ir::kBoxRowBytes / a->dtype.bytes();
+  // Smaller ones would be tiles of zeros, or one fetch without another.
+  if (out.a < 0 || out.b < 0 ||
+      IterExtent(block.iters[out.rows]) < ir::kWarpgroupRows ||
+      IterExtent(block.iters[out.columns]) < ir::kWarpgroupRows ||
+      IterExtent(block.iters[out.depth]) <= out.step) {
+    return std::nullopt;
+  }
+  return out;
 }
 
 std::vector<int64_t> Powers(int64_t most) {

@@ -22,7 +22,7 @@ constexpr int kRounds = 8;
 constexpr int kNeighbours = 64;
 constexpr size_t kKept = 8;
 // Evaluating a point that needs its program costs as much as fifty others.
-constexpr int64_t kMaxReplays = 128;
+constexpr int64_t kMaxReplays = 384;
 // The estimate ranks points of one sketch better than it compares them with
 // another program, so only a clear gain counts.
 constexpr double kMargin = 0.9;

@@ -172,26 +172,8 @@ class Fuser {
 
 absl::StatusOr<Graph> FuseCalls(Graph graph) {
   const std::vector<std::vector<int>> groups = Fuser(graph).Groups();
-  // A group's function runs where its last member ran.
-  std::vector<int> group_at(graph.calls.size(), -1);
-  std::vector<bool> is_member(graph.calls.size());
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (int member : groups[g]) is_member[member] = true;
-    group_at[groups[g].back()] = static_cast<int>(g);
-  }
-  std::vector<Call> calls;
-  for (size_t i = 0; i < graph.calls.size(); ++i) {
-    if (group_at[i] >= 0) {
-      TF_ASSIGN_OR_RETURN(Call merged, MergeCalls(graph, groups[group_at[i]],
-                                                  graph.calls[i].outputs));
-      calls.push_back(std::move(merged));
-    } else if (!is_member[i]) {
-      calls.push_back(graph.calls[i]);
-    }
-  }
-  graph.calls = std::move(calls);
-  TF_RETURN_IF_ERROR(Verify(graph));
-  return graph;
+  TF_ASSIGN_OR_RETURN(graph, MergeGroups(std::move(graph), groups));
+  return FuseChains(std::move(graph));
 }
 
 }  // namespace tilefarm::graph

@@ -95,8 +95,9 @@ absl::StatusOr<Call> MergeCalls(const Graph& graph,
   root.body = ir::MakeSeq(std::move(bodies));
   function->body = ir::BlockOf(std::move(root));
   merged.op = absl::StrJoin(names, "+");
-  std::string name = absl::StrJoin(names, "_");
-  std::replace(name.begin(), name.end(), '.', '_');
+  std::string name = merged.op;
+  std::ranges::replace_if(
+      name, [](char c) { return c == '.' || c == '+'; }, '_');
   // Symbols of fused functions stay readable.
   constexpr size_t kLongestName = 60;
   function->name = name.substr(0, kLongestName);
@@ -106,6 +107,30 @@ absl::StatusOr<Call> MergeCalls(const Graph& graph,
   merged.function = std::move(function);
   merged.outputs = outputs;
   return merged;
+}
+
+absl::StatusOr<Graph> MergeGroups(Graph graph,
+                                  const std::vector<std::vector<int>>& groups) {
+  // A group's function runs where its last member ran.
+  std::vector<int> group_at(graph.calls.size(), -1);
+  std::vector<bool> is_member(graph.calls.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (int member : groups[g]) is_member[member] = true;
+    group_at[groups[g].back()] = static_cast<int>(g);
+  }
+  std::vector<Call> calls;
+  for (size_t i = 0; i < graph.calls.size(); ++i) {
+    if (group_at[i] >= 0) {
+      TF_ASSIGN_OR_RETURN(Call merged, MergeCalls(graph, groups[group_at[i]],
+                                                  graph.calls[i].outputs));
+      calls.push_back(std::move(merged));
+    } else if (!is_member[i]) {
+      calls.push_back(graph.calls[i]);
+    }
+  }
+  graph.calls = std::move(calls);
+  TF_RETURN_IF_ERROR(Verify(graph));
+  return graph;
 }
 
 }  // namespace tilefarm::graph

@@ -17,6 +17,11 @@ absl::StatusOr<Call> MergeCalls(const Graph& graph,
                                 const std::vector<int>& members,
                                 const std::vector<ValueId>& outputs);
 
+// The graph with one call for each group of calls, where the last of them was;
+// its outputs are those of the last one.
+absl::StatusOr<Graph> MergeGroups(Graph graph,
+                                  const std::vector<std::vector<int>>& groups);
+
 }  // namespace tilefarm::graph
 
 #endif  // TILEFARM_COMPILER_GRAPH_MERGE_CALLS_H_

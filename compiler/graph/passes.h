@@ -62,8 +62,13 @@ Graph DropUnused(Graph graph);
 // channels apart, its channels as the last dimension (channels_last.cc).
 absl::StatusOr<Graph> PutChannelsLast(Graph graph);
 
-// Merges calls with the elementwise calls that use their results (fuse.cc).
+// Merges calls with the elementwise calls that use their results (fuse.cc),
+// then chains of products.
 absl::StatusOr<Graph> FuseCalls(Graph graph);
+
+// Merges two products, and the sums over rows between them, of which FuseCalls
+// is the caller (fuse_chains.cc).
+absl::StatusOr<Graph> FuseChains(Graph graph);
 
 // Computes what concatenations join in their results (join_in_place.cc).
 absl::StatusOr<Graph> JoinInPlace(Graph graph);

@@ -123,30 +123,34 @@ Alternatives AddRfactor(const RuleContext& context, RuleSite site) {
       continue;
     }
     schedule::Schedule attempt = schedule;
-    std::vector<schedule::LoopRv> reduce_loops, order;
-    TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(attempt, block));
-    for (size_t i = 0; i < loops.size(); ++i) {
-      (loops[i].sums ? reduce_loops : order).push_back(loops.rvs[i]);
-    }
-    order.insert(order.end(), reduce_loops.begin(), reduce_loops.end());
-    if (order.size() > 1 && !attempt.Reorder(order).ok()) continue;
-    schedule::LoopRv fused = reduce_loops[0];
-    if (reduce_loops.size() > 1) {
-      auto status = attempt.Fuse(reduce_loops);
-      if (!status.ok()) continue;
-      fused = *status;
-    }
-    auto factors = SampleTwo(attempt, fused, kMaxLanes);
-    if (!factors.ok()) continue;
-    auto halves = attempt.Split(fused, {(*factors)[0], (*factors)[1]});
-    if (!halves.ok()) continue;
-    // The partial results of one output are contiguous, for vector loads.
-    const int last_axis = node->writes[0].buffer->ndim();
-    auto partial = attempt.Rfactor((*halves)[inner ? 1 : 0], last_axis);
-    if (!partial.ok()) continue;
+    if (!FactorReduction(attempt, block, inner).ok()) continue;
     results.push_back(std::move(attempt));
   }
   return results;
+}
+
+absl::StatusOr<schedule::BlockRv> FactorReduction(schedule::Schedule& schedule,
+                                                  schedule::BlockRv block,
+                                                  bool inner) {
+  std::vector<schedule::LoopRv> reduce_loops, order;
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  for (size_t i = 0; i < loops.size(); ++i) {
+    (loops[i].sums ? reduce_loops : order).push_back(loops.rvs[i]);
+  }
+  order.insert(order.end(), reduce_loops.begin(), reduce_loops.end());
+  if (order.size() > 1) TF_RETURN_IF_ERROR(schedule.Reorder(order));
+  schedule::LoopRv fused = reduce_loops[0];
+  if (reduce_loops.size() > 1) {
+    TF_ASSIGN_OR_RETURN(fused, schedule.Fuse(reduce_loops));
+  }
+  TF_ASSIGN_OR_RETURN(const auto factors,
+                      SampleTwo(schedule, fused, kMaxLanes));
+  TF_ASSIGN_OR_RETURN(const auto halves,
+                      schedule.Split(fused, {factors[0], factors[1]}));
+  // The partial results of one output are contiguous, for vector loads.
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  return schedule.Rfactor(halves[inner ? 1 : 0],
+                          node->writes[0].buffer->ndim());
 }
 
 }  // namespace tilefarm::space

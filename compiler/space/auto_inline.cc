@@ -1,6 +1,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/padding.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/sketch_rules.h"
 
@@ -39,10 +40,32 @@ Alternatives InlinePadding(RuleSite site) {
   return std::vector{std::move(site.schedule), std::move(site.unchanged)};
 }
 
+bool Divides(const ir::BlockNode& block) {
+  bool divides = false;
+  ir::PostOrderExprs(block.body, [&](const ir::Expr& expr) {
+    const auto* binary = ir::As<ir::BinaryNode>(expr);
+    divides |= binary != nullptr && binary->op == ir::BinaryOp::kDiv &&
+               ir::As<ir::FloatConstNode>(binary->b) == nullptr;
+  });
+  return divides;
+}
+
+// Whether a reader uses each element many times, as a product does.
+absl::StatusOr<bool> IsReused(Schedule schedule, BlockRv block) {
+  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> readers,
+                      schedule.GetConsumers(block));
+  for (const BlockRv reader : readers) {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(reader));
+    if (HasDataReuse(*node)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 // Inlines an elementwise block whose result is intermediate and cheap into its
-// consumers. A block with if_then_else (padding) stays, for its conditions
+// consumers. Divisions are not repeated by a product that uses their results
+// many times. A block with if_then_else (padding) stays, for its conditions
 // would be evaluated in the innermost loops of every consumer; but where the
 // consumers may skip it, that is a second way to go on.
 Alternatives AutoInline(const RuleContext& context, RuleSite site) {
@@ -54,6 +77,10 @@ Alternatives AutoInline(const RuleContext& context, RuleSite site) {
     return DoesNotApply();
   }
   if (UsesIfThenElse(*node)) return InlinePadding(std::move(site));
+  if (Divides(*node)) {
+    TF_ASSIGN_OR_RETURN(const bool reused, IsReused(site.schedule, site.block));
+    if (reused) return DoesNotApply();
+  }
   if (!site.schedule.ComputeInline(site.block).ok()) return DoesNotApply();
   return std::vector{std::move(site.schedule)};
 }

@@ -339,8 +339,8 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
   // Inlining first and everywhere: it decides what the consumers of a block
   // are.
   for (SketchRule* const rule :
-       {AutoInline, SkipZeros, Winograd, OnlineSoftmax, AddRfactor,
-        MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling,
+       {AutoInline, SkipZeros, Winograd, OnlineSoftmax, ChainProducts,
+        AddRfactor, MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling,
         TileReduction, TileTransposed}) {
     for (const std::string& name : names) {
       TF_RETURN_IF_ERROR(ApplyRule(rule, context, name, many, states));
@@ -382,6 +382,7 @@ absl::Status ApplyRule(SketchRule* rule, const RuleContext& context,
                        std::vector<schedule::Schedule>& states) {
   std::vector<schedule::Schedule> next;
   for (schedule::Schedule& state : states) {
+    if (next.size() == kMaxSketches) break;
     TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> alternatives,
                         ApplyRule(rule, context, state, name));
     if (first_only) alternatives.resize(1, state);

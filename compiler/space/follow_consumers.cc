@@ -12,14 +12,6 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// The number of iterations of the loops around the block.
-absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
-  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
-  int64_t product = 1;
-  for (const LoopView& loop : loops.views) product *= loop.extent;
-  return product;
-}
-
 // The schedule with the block below the deepest loop of its consumers where
 // nothing is computed twice; nullopt if there is none. Reduce loops of
 // consumers and their innermost loops, which are for vectors, are not

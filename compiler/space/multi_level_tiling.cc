@@ -30,13 +30,7 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
   Tiles tiles;
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   for (size_t i = 0; i < loops.size(); ++i) {
-    const LoopRv loop = loops.rvs[i];
-    const bool reduces = loops[i].sums;
-    TF_ASSIGN_OR_RETURN(
-        const std::vector<schedule::ExprRv> factors,
-        SampleTiles(schedule, loop, Tiles::Levels(reduces),
-                    reduces ? kMaxReduceFactor : kMaxInnermostFactor, reduces));
-    TF_RETURN_IF_ERROR(tiles.Split(schedule, loop, reduces, factors));
+    TF_RETURN_IF_ERROR(tiles.Sample(schedule, loops.rvs[i], loops[i].sums));
   }
   TF_RETURN_IF_ERROR(tiles.Reorder(schedule));
   return tiles;
@@ -48,11 +42,8 @@ absl::StatusOr<bool> HasFusibleConsumer(Schedule schedule, BlockRv block) {
   return consumer.has_value();
 }
 
-// Packs a copy of the operand for the tile, under the outer reduce loops.
-absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
-                         const Tiles& tiles) {
-  TF_ASSIGN_OR_RETURN(BlockRv copy,
-                      schedule.CacheRead(block, operand, "global"));
+// Computes the copy of an operand for the tile, under the outer reduce loops.
+absl::Status PackCopy(Schedule& schedule, BlockRv copy, const Tiles& tiles) {
   TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, tiles.reduce[0].back(),
                                         /*preserve_unit_loops=*/true));
   return schedule.Annotate(copy, kPack, ir::Attr(1));
@@ -90,66 +81,22 @@ absl::Status PrepackOperand(Schedule& schedule, BlockRv block, int operand) {
   return schedule.Annotate(copy, ir::kPrepack, ir::Attr(1));
 }
 
-// `operand`, if not -1, may be packed under the outer reduce loops; those in
-// `ahead` are always packed ahead of time.
-struct Packing {
-  int operand = -1;
-  std::vector<int> ahead;
-};
-Packing FindPacking(const ir::PrimFunc& function, const ir::BlockNode& block) {
-  Packing packing{OperandToPack(block), OperandsToPrepack(function, block)};
-  if (absl::c_linear_search(packing.ahead, packing.operand)) {
-    packing.operand = -1;
-  }
-  return packing;
-}
-
 // All alternatives to tile the block. `fuse`: fuse the consumer; `in_place`:
 // write the result only to its final place, since a tile of it may have gaps.
 Alternatives TileInEveryWay(const Schedule& schedule, BlockRv tiled,
                             const Packing& packing, bool fuse, bool in_place) {
   std::vector<Schedule> results;
   for (const bool pack : {true, false}) {
-    if (pack && packing.operand < 0) continue;
-    // -1: the result is written to its final place.
     for (const int write_level : {1, 0, -1}) {
       Schedule attempt = schedule;
-      bool fusible = false;
-      if (fuse) {
-        TF_ASSIGN_OR_RETURN(fusible, HasFusibleConsumer(attempt, tiled));
-      }
-      if (write_level < 0 ? fusible : in_place) continue;
-      TF_RETURN_IF_ERROR(
-          attempt.Annotate(tiled, kTilingStructure, ir::Attr("SSRSRS")));
-      absl::StatusOr<Tiles> tiles = TileLoops(attempt, tiled);
-      if (!tiles.ok()) continue;
-      if (write_level >= 0) {
-        BlockRv writer;
-        if (fusible) {
-          TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
-                              attempt.GetConsumers(tiled));
-          writer = consumers[0];
-        } else {
-          auto cache = attempt.CacheWrite(tiled, 0, "global");
-          if (!cache.ok()) continue;
-          writer = *cache;
-        }
-        if (!attempt
-                 .ReverseComputeAt(writer, tiles->spatial[write_level].back(),
-                                   /*preserve_unit_loops=*/true)
-                 .ok()) {
-          continue;
-        }
-      }
-      if (pack && !PackOperand(attempt, tiled, packing.operand, *tiles).ok()) {
-        continue;
-      }
-      bool prepacked = true;
-      for (const int one : packing.ahead) {
-        prepacked &= PrepackOperand(attempt, tiled, one).ok();
-      }
-      if (!prepacked) continue;
-      results.push_back(std::move(attempt));
+      const absl::Status done = TileProduct(attempt, tiled,
+                                            {.packing = packing,
+                                             .pack = pack,
+                                             .write_level = write_level,
+                                             .fuse = fuse,
+                                             .in_place = in_place},
+                                            TileLoops);
+      if (done.ok()) results.push_back(std::move(attempt));
     }
   }
   return results;
@@ -215,6 +162,71 @@ absl::Status MoveAxisLast(Schedule& schedule, BlockRv block, int axis) {
 }
 
 }  // namespace
+
+Packing FindPacking(const ir::PrimFunc& function, const ir::BlockNode& block) {
+  Packing packing{OperandToPack(block), OperandsToPrepack(function, block)};
+  if (absl::c_linear_search(packing.ahead, packing.operand)) {
+    packing.operand = -1;
+  }
+  return packing;
+}
+
+absl::Status TileProduct(Schedule& schedule, BlockRv tiled,
+                         const TilingWay& way, const LoopTiling& tile_loops) {
+  const auto does_not_apply = [](const char* reason) {
+    return absl::FailedPreconditionError(reason);
+  };
+  if (way.pack && way.packing.operand < 0) {
+    return does_not_apply("there is no operand to pack");
+  }
+  bool fusible = false;
+  if (way.fuse) {
+    TF_ASSIGN_OR_RETURN(fusible, HasFusibleConsumer(schedule, tiled));
+  }
+  if (way.write_level < 0 ? fusible : way.in_place) {
+    return does_not_apply("the result is not written there");
+  }
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(tiled, kTilingStructure, ir::Attr("SSRSRS")));
+  TF_ASSIGN_OR_RETURN(const Tiles tiles, tile_loops(schedule, tiled));
+  if (way.write_level >= 0) {
+    BlockRv writer;
+    if (fusible) {
+      TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
+                          schedule.GetConsumers(tiled));
+      writer = consumers[0];
+    } else if (way.writer) {
+      writer = *way.writer;
+    } else {
+      TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(tiled, 0, "global"));
+    }
+    TF_RETURN_IF_ERROR(
+        schedule.ReverseComputeAt(writer, tiles.spatial[way.write_level].back(),
+                                  /*preserve_unit_loops=*/true));
+  }
+  if (way.pack) {
+    BlockRv copy;
+    if (way.copy) {
+      copy = *way.copy;
+    } else {
+      TF_ASSIGN_OR_RETURN(
+          copy, schedule.CacheRead(tiled, way.packing.operand, "global"));
+    }
+    TF_RETURN_IF_ERROR(PackCopy(schedule, copy, tiles));
+  }
+  for (const int one : way.packing.ahead) {
+    TF_RETURN_IF_ERROR(PrepackOperand(schedule, tiled, one));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tiles::Sample(Schedule& schedule, LoopRv loop, bool reduces) {
+  TF_ASSIGN_OR_RETURN(
+      const std::vector<schedule::ExprRv> factors,
+      SampleTiles(schedule, loop, Levels(reduces),
+                  reduces ? kMaxReduceFactor : kMaxInnermostFactor, reduces));
+  return Split(schedule, loop, reduces, factors);
+}
 
 absl::Status Tiles::Split(Schedule& schedule, LoopRv loop, bool reduces,
                           const std::vector<schedule::ExprRv>& factors) {

@@ -233,7 +233,7 @@ absl::StatusOr<SampleSite> CategoricalSite(
 // The locations at which the sketch replays, up to the next instruction,
 // usually the compute_at that uses them, and at which intrinsics still fit.
 SampleSite LocationSite(const schedule::Trace& sketch, size_t at,
-                        const ir::IRModule& program) {
+                        const schedule::PartialReplay& before) {
   // This many illegal locations in a row end the search.
   constexpr int kMisses = 8;
   constexpr int64_t kMostLoops = 64;
@@ -251,8 +251,9 @@ SampleSite LocationSite(const schedule::Trace& sketch, size_t at,
   for (int64_t location = -2; location < kMostLoops && misses < kMisses;
        ++location) {
     attempt.instructions[at].decision = ir::Attr(location);
-    const auto moved = schedule::Replay(attempt, program);
-    const bool legal = moved.ok() && IntrinsicsFit(*moved);
+    schedule::PartialReplay moved = before;
+    const bool legal =
+        moved.Advance(attempt, end).ok() && IntrinsicsFit(moved.schedule());
     if (legal) site.locations.push_back(location);
     misses = legal ? 0 : misses + 1;
   }
@@ -260,11 +261,8 @@ SampleSite LocationSite(const schedule::Trace& sketch, size_t at,
   return site;
 }
 
-absl::StatusOr<SampleSite> TileSite(const schedule::Trace& sketch, size_t at,
-                                    const ir::IRModule& program) {
-  const schedule::Instruction& instruction = sketch.instructions[at];
-  schedule::PartialReplay before(program);
-  TF_RETURN_IF_ERROR(before.Advance(sketch, at));
+absl::StatusOr<SampleSite> TileSite(const schedule::Instruction& instruction,
+                                    const schedule::PartialReplay& before) {
   schedule::InstructionReader reader(instruction, before.ids());
   const schedule::LoopRv loop = reader.Loop(0);
   TF_RETURN_IF_ERROR(reader.status());
@@ -311,6 +309,7 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
   int next_group = 0;
   const schedule::TensorIntrin* intrin = nullptr;
   bool whole_vectors = false;
+  schedule::PartialReplay before(program);
   for (size_t i = 0; i < sketch.instructions.size(); ++i) {
     const schedule::Instruction& instruction = sketch.instructions[i];
     if (const std::string* name = Annotation(instruction, kAutoTensorize)) {
@@ -336,9 +335,11 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
       TF_ASSIGN_OR_RETURN(SampleSite site, CategoricalSite(instruction));
       sites.push_back(std::move(site));
     } else if (instruction.primitive == "sample_compute_location") {
-      sites.push_back(LocationSite(sketch, i, program));
+      TF_RETURN_IF_ERROR(before.Advance(sketch, i));
+      sites.push_back(LocationSite(sketch, i, before));
     } else {
-      TF_ASSIGN_OR_RETURN(SampleSite site, TileSite(sketch, i, program));
+      TF_RETURN_IF_ERROR(before.Advance(sketch, i));
+      TF_ASSIGN_OR_RETURN(SampleSite site, TileSite(instruction, before));
       site.tile_group = group;
       site.register_tile = group >= 0 && site.factors == 4;
       sites.push_back(std::move(site));

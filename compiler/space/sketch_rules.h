@@ -9,6 +9,8 @@
 //                          the tolerance allows its rounding
 //   online_softmax         an alternative for sums of exponentials that are
 //                          memory-bound: one pass over the exponents
+//   chain_products         an alternative for a product of rows that another
+//                          product makes: tile by tile of rows
 //   add_rfactor            an alternative for reductions with few outputs
 //   multi_level_tiling_with_intrin  tiling for a dot-product instruction
 //   widen_operands         copies of 16-bit operands, which lowering widens
@@ -23,6 +25,7 @@
 #ifndef TILEFARM_COMPILER_SPACE_SKETCH_RULES_H_
 #define TILEFARM_COMPILER_SPACE_SKETCH_RULES_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,8 +72,9 @@ inline constexpr size_t kMaxSketches = 64;
 inline constexpr size_t kMaxBlocks = 64;
 
 SketchRule SplitReductions, AutoInline, SkipZeros, Winograd, OnlineSoftmax,
-    AddRfactor, MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling,
-    TileReduction, TileTransposed, FollowConsumers, RandomComputeLocation;
+    ChainProducts, AddRfactor, MultiLevelTilingWithIntrin, WidenOperands,
+    MultiLevelTiling, TileReduction, TileTransposed, FollowConsumers,
+    RandomComputeLocation;
 // Applies to the root only.
 SketchRule ParallelVectorizeUnroll;
 
@@ -122,6 +126,13 @@ absl::StatusOr<std::vector<schedule::LoopRv>> SplitInTwo(
     schedule::Schedule& schedule, schedule::LoopRv loop,
     int max_innermost_factor);
 
+// Computes partial results of a reduction (rfactor), whose loops are split in
+// two: `inner`: one for each iteration of the inner half, in vector lanes; else
+// of the outer one. Returns their block.
+absl::StatusOr<schedule::BlockRv> FactorReduction(schedule::Schedule& schedule,
+                                                  schedule::BlockRv block,
+                                                  bool inner);
+
 // The loops of a block in levels, outermost first: S S R S R S.
 struct Tiles {
   static constexpr int kSpatialLevels = 4;
@@ -130,6 +141,9 @@ struct Tiles {
   static int Levels(bool reduces) {
     return reduces ? kReduceLevels : kSpatialLevels;
   }
+  // Samples the loop's tiles and splits it by them.
+  absl::Status Sample(schedule::Schedule& schedule, schedule::LoopRv loop,
+                      bool reduces);
   // Splits the loop by the factors, one for each level.
   absl::Status Split(schedule::Schedule& schedule, schedule::LoopRv loop,
                      bool reduces,
@@ -141,6 +155,34 @@ struct Tiles {
   std::vector<schedule::LoopRv> spatial[kSpatialLevels];
   std::vector<schedule::LoopRv> reduce[kReduceLevels];
 };
+
+// What is copied into panels of a product's tile: `operand` (a read; -1: none)
+// may be, under the outer reduce loops; those in `ahead` always are, ahead of
+// time.
+struct Packing {
+  int operand = -1;
+  std::vector<int> ahead;
+};
+Packing FindPacking(const ir::PrimFunc& function, const ir::BlockNode& block);
+
+// One way to tile a product.
+struct TilingWay {
+  Packing packing;
+  bool pack = false;  // packing.operand
+  // The spatial level below which tiles of the result are written by the
+  // consumer or a copy; -1: the sums are made in their final place.
+  int write_level = -1;
+  bool fuse = false;      // the consumer is elementwise and writes
+  bool in_place = false;  // there must be no copy, as a tile may have gaps
+  // Copies of the result and of the operand that were made before.
+  std::optional<schedule::BlockRv> writer = {}, copy = {};
+};
+using LoopTiling = std::function<absl::StatusOr<Tiles>(schedule::Schedule&,
+                                                       schedule::BlockRv)>;
+// Tiles the product in this way, its loops by `tile_loops`. An error if that
+// does not apply; the schedule is then to be dropped.
+absl::Status TileProduct(schedule::Schedule& schedule, schedule::BlockRv tiled,
+                         const TilingWay& way, const LoopTiling& tile_loops);
 
 }  // namespace tilefarm::space
 

@@ -100,6 +100,16 @@ TEST(AutoInlineTest, OutputsAndCostlyFunctionsStay) {
               testing::Contains("T_softmax_exp"));
 }
 
+TEST(AutoInlineTest, ProductsDoNotRepeatDivisions) {
+  const ir::PrimFuncPtr attention = Attention(8, 16, 4);
+  EXPECT_THAT(Blocks(Apply(AutoInline, attention, "T_softmax_norm")[0]),
+              testing::Contains("T_softmax_norm"));
+  const te::Tensor a = te::Placeholder("A", {8, 8}, ir::DataType::Float(32));
+  const te::Tensor b = te::Divide(a, a, "B");
+  EXPECT_THAT(Blocks(Apply(AutoInline, Build({a, te::Add(b, a, "C")}), "B")[0]),
+              ElementsAre("C"));
+}
+
 TEST(SkipZerosTest, TransposedConvolutionsBecomeDense) {
   const auto results = Apply(SkipZeros, TransposedConv(), "C");
   ASSERT_EQ(results.size(), 1u);
@@ -221,6 +231,62 @@ TEST(OnlineSoftmaxTest, OtherProgramsStay) {
   EXPECT_EQ(OnlineSoftmaxOf(softmax, "T_softmax_maxelem", 64 << 10).size(), 1u);
   EXPECT_EQ(OnlineSoftmaxOf(softmax, "T_softmax_norm", 64 << 10).size(), 1u);
   EXPECT_EQ(OnlineSoftmaxOf(Matmul(32, 8192, 32), "C", 64 << 10).size(), 1u);
+}
+
+// From the scores to the last product, all is below the tiles of rows.
+TEST(ChainProductsTest, AttentionGoesTileByTileOfRows) {
+  for (const int64_t keys : {32, 37}) {
+    const ir::PrimFuncPtr attention = Attention(12, keys, 8);
+    const auto results = Apply(ChainProducts, attention, "O");
+    ASSERT_GT(results.size(), 2u);
+    EXPECT_EQ(Text(results.back()), Text(Make(attention)));
+    for (size_t i = 0; i + 1 < results.size(); ++i) {
+      const ir::PrimFuncPtr chained = results[i].module().Find("main");
+      EXPECT_EQ(chained->root()->body->kind, ir::StmtKind::kFor);
+      ExpectSameOutputs(*attention, *chained);
+    }
+    EXPECT_THAT(Text(results[0]), HasSubstr("T_softmax_expsum_rf"));
+  }
+}
+
+TEST(ChainProductsTest, ChainsOfConstantWeights) {
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor x = te::Placeholder("X", {12, 8}, type);
+  const te::Tensor a = te::Placeholder("A", {8, 32}, type);
+  const te::Tensor b = te::Placeholder("B", {32, 8}, type);
+  const ir::PrimFuncPtr layers = WithConstants(
+      Build({x, a, b,
+             te::Matmul(te::Relu(te::Matmul(x, a, {}, "H")), b, {}, "Y")}),
+      {1, 2});
+  const auto results = Apply(ChainProducts, layers, "Y");
+  ASSERT_GT(results.size(), 1u);
+  EXPECT_THAT(Text(results[0]), HasSubstr("\"tilefarm.prepack\": 1"));
+  ExpectSameOutputs(*layers, *results[0].module().Find("main"));
+}
+
+TEST(ChainProductsTest, OtherProductsStay) {
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor a = te::Placeholder("A", {8, 8}, type);
+  const te::Tensor b = te::Placeholder("B", {8, 8}, type);
+  // No product makes the rows.
+  EXPECT_EQ(Apply(ChainProducts, Matmul(8, 8, 8), "C").size(), 1u);
+  EXPECT_EQ(Apply(ChainProducts,
+                  Build({a, b, te::Matmul(te::Softmax(a), b, {}, "C")}), "C")
+                .size(),
+            1u);
+  // All of the first product is needed outside of the second one's rows.
+  const te::Tensor s = te::Matmul(a, b, {}, "S");
+  EXPECT_EQ(Apply(ChainProducts,
+                  Build({a, b, te::Add(te::Matmul(s, b, {}, "C"), s)}), "C")
+                .size(),
+            1u);
+  // What each row needs of the first product is all of it.
+  const te::Tensor norm =
+      te::Subtract(s, te::ReduceOver(s, te::Reducer::kMax, {0, 1}, true, "M"));
+  EXPECT_EQ(
+      Apply(ChainProducts, Build({a, b, te::Matmul(norm, b, {}, "C")}), "C")
+          .size(),
+      1u);
 }
 
 TEST(MultiLevelTilingTest, FusesTheConsumerOrCachesTheResult) {

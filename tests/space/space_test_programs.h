@@ -174,6 +174,16 @@ inline ir::PrimFuncPtr SmallSoftmax() {
   return Build({a, te::Softmax(a)});
 }
 
+// softmax(relu(a b)) c, with `keys` columns of b.
+inline ir::PrimFuncPtr Attention(int64_t rows, int64_t keys, int64_t depth) {
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor a = te::Placeholder("A", {rows, depth}, type);
+  const te::Tensor b = te::Placeholder("B", {depth, keys}, type);
+  const te::Tensor c = te::Placeholder("C", {keys, depth}, type);
+  const te::Tensor scores = te::Relu(te::Matmul(a, b, {}, "S"));
+  return Build({a, b, c, te::Matmul(te::Softmax(scores), c, {}, "O")});
+}
+
 // The contents of the last buffer after running the program on random numbers.
 // `special`, if not 0, replaces a few elements of the second parameter: so few
 // that sums show each of them.

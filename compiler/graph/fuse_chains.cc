@@ -10,6 +10,7 @@
 // (chain_products.cc) and one product after the other.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,6 +27,9 @@ namespace tilefarm::graph {
 namespace {
 
 using ir::As;
+
+// Calls that are looked at between two products.
+constexpr size_t kMostCalls = 32;
 
 // Whether the nest reads row r of `buffer` for row r of its result alone; the
 // rows are numbered by the first `dims` indices.
@@ -66,36 +70,34 @@ bool Reads(const Nest& nest, const ir::Buffer& buffer) {
   return std::ranges::count(nest.reads, buffer) > 0;
 }
 
-struct Chain {
-  std::vector<int> calls;  // the last one first
-  bool sums_rows = false;  // there is a sum or maximum over rows
-};
-
 class ChainFinder {
  public:
   explicit ChainFinder(const Graph& graph) : graph_(graph), uses_(graph) {
     for (const Call& call : graph.calls) {
       nests_.push_back(NestsOf(*call.function));
+      const auto& nests = nests_.back();
+      has_product_.push_back(nests &&
+                             std::ranges::any_of(*nests, IsFloatProduct));
     }
   }
 
   // The chain that ends with the call, its members ascending; empty: none.
   std::vector<int> EndingWith(int last) const {
-    const Call& call = graph_.calls[static_cast<size_t>(last)];
-    if (!NestsAt(last) || call.outputs.size() != 1) return {};
-    for (const Nest& nest : *NestsAt(last)) {
-      if (!IsFloatProduct(nest)) continue;
+    if (!has_product_[static_cast<size_t>(last)]) return {};
+    const Call& call = CallAt(last);
+    for (const Nest& nest : NestsAt(last)) {
+      if (!IsFloatProduct(nest) || MultipliesConstants(call, nest)) continue;
       for (size_t i = 0; i < call.inputs.size(); ++i) {
-        const size_t dims = RowDims(call.inputs[i]);
-        if (dims == 0 || MultipliesConstants(call, nest) ||
-            !Reads(nest, call.function->params[i]) ||
-            !ReadsRows(nest, call.function->params[i], dims)) {
+        const ir::Buffer& param = call.function->params[i];
+        const size_t dims = param->shape.empty() ? 0 : param->shape.size() - 1;
+        if (dims == 0 || !Reads(nest, param) || !ReadsRows(nest, param, dims)) {
           continue;
         }
-        Chain chain{.calls = {last}};
-        if (Extend(call.inputs[i], last, dims, chain) && chain.sums_rows) {
-          std::ranges::sort(chain.calls);
-          return std::move(chain.calls);
+        const std::set<int> members = MembersUpTo(call.inputs[i]);
+        if (!members.empty() && IsChain(members, last, call.inputs[i], dims)) {
+          std::vector<int> chain{members.begin(), members.end()};
+          chain.push_back(last);
+          return chain;
         }
       }
     }
@@ -103,12 +105,11 @@ class ChainFinder {
   }
 
  private:
-  const std::optional<std::vector<Nest>>& NestsAt(int call) const {
-    return nests_[static_cast<size_t>(call)];
+  const Call& CallAt(int call) const {
+    return graph_.calls[static_cast<size_t>(call)];
   }
-
-  size_t RowDims(ValueId id) const {
-    return std::max<size_t>(1, graph_.values[id].type.shape.size()) - 1;
+  const std::vector<Nest>& NestsAt(int call) const {
+    return *nests_[static_cast<size_t>(call)];
   }
 
   bool MultipliesConstants(const Call& call, const Nest& nest) const {
@@ -121,43 +122,82 @@ class ChainFinder {
     return false;
   }
 
-  // Adds the calls from a product to `value`, which has its rows in `dims`
-  // dimensions and which `reader` alone may read. Returns whether there is one.
-  bool Extend(ValueId value, int reader, size_t dims, Chain& chain) const {
-    const int producer = uses_.producer(value);
-    if (producer < 0 || uses_.OnlyReader(value) != reader ||
-        RowDims(value) != dims) {
-      return false;
-    }
-    const Call& call = graph_.calls[static_cast<size_t>(producer)];
-    if (call.op == "reshape" || call.outputs.size() != 1 ||
-        !NestsAt(producer)) {
-      return false;
-    }
-    chain.calls.push_back(producer);
-    const std::span<const Nest> nests = *NestsAt(producer);
-    const auto product =
-        std::find_if(nests.rbegin(), nests.rend(), IsFloatProduct);
-    if (product != nests.rend()) {
-      const ir::Buffer& made = product->store->buffer;
-      return made->shape.size() > dims &&
-             TakesRows({product.base(), nests.end()}, made, dims, chain);
-    }
-    for (size_t i = 0; i < call.inputs.size(); ++i) {
-      Chain longer = chain;
-      if (TakesRows(nests, call.function->params[i], dims, longer) &&
-          Extend(call.inputs[i], producer, dims, longer)) {
-        chain = std::move(longer);
-        return true;
+  // The calls on all ways from one product to `value`; none if there is no
+  // product or another one, or a call that is no sequence of nests.
+  std::set<int> MembersUpTo(ValueId value) const {
+    std::set<int> seen, members;
+    std::vector<ValueId> wanted{value};
+    int first = -1;
+    while (!wanted.empty()) {
+      const int call = uses_.producer(wanted.back());
+      wanted.pop_back();
+      if (call < 0 || CallAt(call).op == "reshape" ||
+          !nests_[static_cast<size_t>(call)] || !seen.insert(call).second) {
+        continue;
+      }
+      if (seen.size() > kMostCalls) return {};
+      if (!has_product_[static_cast<size_t>(call)]) {
+        const std::vector<ValueId>& inputs = CallAt(call).inputs;
+        wanted.insert(wanted.end(), inputs.begin(), inputs.end());
+      } else if (first >= 0) {
+        return {};
+      } else {
+        first = call;
       }
     }
-    return false;
+    if (first < 0) return {};
+    members.insert(first);
+    for (const int call : seen) {  // inputs come first
+      const std::vector<ValueId>& inputs = CallAt(call).inputs;
+      if (std::ranges::any_of(inputs, [&](ValueId id) {
+            return members.contains(uses_.producer(id));
+          })) {
+        members.insert(call);
+      }
+    }
+    if (!members.contains(uses_.producer(value))) return {};
+    return members;
   }
 
-  // Whether the nests make rows of the rows of `buffer` and of their own.
-  static bool TakesRows(std::span<const Nest> nests, const ir::Buffer& buffer,
-                        size_t dims, Chain& chain) {
-    std::vector<ir::Buffer> buffers{buffer};
+  // Whether only members and `last`, which reads `value`, read what members
+  // compute, whether each makes rows of rows, and one of them sums over rows.
+  bool IsChain(const std::set<int>& members, int last, ValueId value,
+               size_t dims) const {
+    bool sums_rows = false;
+    for (const int member : members) {
+      const Call& call = CallAt(member);
+      if (call.outputs.size() != 1) return false;
+      const ValueId made = call.outputs[0];
+      if (uses_.is_output(made) || uses_.readers(made).empty()) return false;
+      for (const int reader : uses_.readers(made)) {
+        if (reader == last ? made != value : !members.contains(reader)) {
+          return false;
+        }
+      }
+      std::span<const Nest> nests = NestsAt(member);
+      std::vector<ir::Buffer> rows;
+      if (has_product_[static_cast<size_t>(member)]) {
+        // From its last product on.
+        const auto product =
+            std::find_if(nests.rbegin(), nests.rend(), IsFloatProduct);
+        rows.push_back(product->store->buffer);
+        nests = {product.base(), nests.end()};
+        if (rows[0]->shape.size() <= dims) return false;
+      }
+      for (size_t i = 0; i < call.inputs.size(); ++i) {
+        if (members.contains(uses_.producer(call.inputs[i]))) {
+          rows.push_back(call.function->params[i]);
+        }
+      }
+      if (!TakesRows(nests, std::move(rows), dims, sums_rows)) return false;
+    }
+    return sums_rows;
+  }
+
+  // Whether the nests make rows of the rows of `buffers` and of their own.
+  static bool TakesRows(std::span<const Nest> nests,
+                        std::vector<ir::Buffer> buffers, size_t dims,
+                        bool& sums_rows) {
     for (const Nest& nest : nests) {
       bool reads = false;
       for (const ir::Buffer& buffer : buffers) {
@@ -165,7 +205,7 @@ class ChainFinder {
         reads |= Reads(nest, buffer);
       }
       if (!reads) continue;
-      chain.sums_rows |= nest.block->init != nullptr;
+      sums_rows |= nest.block->init != nullptr;
       buffers.push_back(nest.store->buffer);
     }
     return true;
@@ -174,6 +214,7 @@ class ChainFinder {
   const Graph& graph_;
   const Uses uses_;
   std::vector<std::optional<std::vector<Nest>>> nests_;  // per call
+  std::vector<bool> has_product_;                        // per call
 };
 
 }  // namespace

@@ -60,6 +60,33 @@ TEST(FuseChains, AlsoWithSeveralSumsBetween) {
               ElementsAre("matmul+nn.softmax+nn.softmax+matmul"));
 }
 
+// A softmax of several calls, of which the exponents are read twice.
+TEST(FuseChains, AlsoWithBranchesThatJoin) {
+  GraphBuilder builder(Interpreted);
+  const auto [q, k, v] = AddInputs(builder);
+  const ValueId e = Sigmoid(builder, Matmul(builder, q, k));
+  const ValueId sum =
+      Must(builder.Compute("sum", {}, {e}, [](const Tensors& in) {
+        return te::ReduceOver(in[0], te::Reducer::kSum, {1}, true, "sum");
+      }));
+  const ValueId rows =
+      Must(builder.Compute("divide", {}, {e, sum}, [](const Tensors& in) {
+        return te::Divide(in[0], in[1]);
+      }));
+  const Graph graph = Finish(builder, {Matmul(builder, rows, v)});
+  EXPECT_THAT(FusedOps(graph), ElementsAre("matmul+sigmoid+sum+divide+matmul"));
+}
+
+TEST(FuseChains, TwoProductsBeforeStayApart) {
+  GraphBuilder builder(Interpreted);
+  const auto [q, k, v] = AddInputs(builder);
+  const ValueId a = Softmax(builder, Matmul(builder, q, k));
+  const ValueId b = Softmax(builder, Relu(builder, Matmul(builder, q, k)));
+  const Graph graph = Finish(builder, {Matmul(builder, Add(builder, a, b), v)});
+  const std::vector<std::string> ops = FusedOps(graph);
+  EXPECT_THAT(ops, testing::Contains("nn.softmax"));
+}
+
 TEST(FuseChains, ProductsWithoutSumsBetweenStayApart) {
   GraphBuilder builder(Interpreted);
   const auto [q, k, v] = AddInputs(builder);

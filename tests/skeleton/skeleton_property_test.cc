@@ -234,8 +234,9 @@ std::vector<Workload> Workloads() {
        },
        0.3},
       // Two products, by tiles of rows (chain_products).
-      {"attention", [] { return space::Attention(48, 64, 16); }, 0.35},
-      {"attention_tails", [] { return space::Attention(37, 53, 16); }, 0.25},
+      {"attention", [] { return space::AttentionHead(48, 64, 16); }, 0.35},
+      {"attention_tails", [] { return space::AttentionHead(37, 53, 16); },
+       0.25},
       {"layer_norm",
        [] {
          const Tensor a = Input("a", {32, 96});

@@ -101,7 +101,7 @@ TEST(AutoInlineTest, OutputsAndCostlyFunctionsStay) {
 }
 
 TEST(AutoInlineTest, ProductsDoNotRepeatDivisions) {
-  const ir::PrimFuncPtr attention = Attention(8, 16, 4);
+  const ir::PrimFuncPtr attention = AttentionHead(8, 16, 4);
   EXPECT_THAT(Blocks(Apply(AutoInline, attention, "T_softmax_norm")[0]),
               testing::Contains("T_softmax_norm"));
   const te::Tensor a = te::Placeholder("A", {8, 8}, ir::DataType::Float(32));
@@ -236,7 +236,7 @@ TEST(OnlineSoftmaxTest, OtherProgramsStay) {
 // From the scores to the last product, all is below the tiles of rows.
 TEST(ChainProductsTest, AttentionGoesTileByTileOfRows) {
   for (const int64_t keys : {32, 37}) {
-    const ir::PrimFuncPtr attention = Attention(12, keys, 8);
+    const ir::PrimFuncPtr attention = AttentionHead(12, keys, 8);
     const auto results = Apply(ChainProducts, attention, "O");
     ASSERT_GT(results.size(), 2u);
     EXPECT_EQ(Text(results.back()), Text(Make(attention)));

@@ -175,7 +175,8 @@ inline ir::PrimFuncPtr SmallSoftmax() {
 }
 
 // softmax(relu(a b)) c, with `keys` columns of b.
-inline ir::PrimFuncPtr Attention(int64_t rows, int64_t keys, int64_t depth) {
+inline ir::PrimFuncPtr AttentionHead(int64_t rows, int64_t keys,
+                                     int64_t depth) {
   const auto type = ir::DataType::Float(32);
   const te::Tensor a = te::Placeholder("A", {rows, depth}, type);
   const te::Tensor b = te::Placeholder("B", {depth, keys}, type);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -40,7 +41,22 @@ std::string TextOf(const ir::Attr& value) {
 // The instruction with nothing but what sketches share.
 std::string WithoutDecision(Instruction instruction) {
   instruction.decision = ir::Attr();
-  return Trace{{std::move(instruction)}}.Print();
+  std::string text = Trace{{std::move(instruction)}}.Print();
+  return std::string(absl::StripTrailingAsciiWhitespace(text));
+}
+
+// The first instruction that the traces do not share; empty if there is none in
+// one of them.
+DecisionDiff FirstOther(const Trace& a, const Trace& b) {
+  const auto text = [](const Trace& trace, size_t i) {
+    return i < trace.instructions.size()
+               ? WithoutDecision(trace.instructions[i])
+               : std::string();
+  };
+  size_t i = 0;
+  const size_t size = std::max(a.instructions.size(), b.instructions.size());
+  while (i < size && text(a, i) == text(b, i)) ++i;
+  return {absl::StrCat("instruction ", i + 1), text(a, i), text(b, i)};
 }
 
 bool IsSameSketch(const Trace& a, const Trace& b) {
@@ -212,6 +228,9 @@ absl::StatusOr<TraceDiff> CompareTraces(const std::string& program,
       diff.decisions.push_back(
           {name, absl::StrCat(pair.first), absl::StrCat(pair.second)});
     }
+    // Sketches may differ in the order or the arguments alone, such as the loop
+    // at which a block is computed.
+    if (diff.decisions.empty()) diff.decisions.push_back(FirstOther(a, b));
     return diff;
   }
   Namer namer(std::move(function), a);

@@ -21,7 +21,8 @@ struct TraceDiff {
   bool same_sketch = false;
   // With the same sketch: each decision that differs, in order of the trace.
   // Otherwise: how often each has instructions and annotations that the other
-  // has in another number, such as "rfactor": "1", "0".
+  // has in another number, such as "rfactor": "1", "0"; with equal numbers, the
+  // first instruction that differs: "instruction 7" and its texts.
   std::vector<DecisionDiff> decisions;
 };
 

@@ -77,6 +77,16 @@ TEST(CompareTraces, CountsInstructionsOfOtherSketches) {
   EXPECT_THAT(Lines(*diff), ElementsAre("vectorize: 0 / 1"));
 }
 
+TEST(CompareTraces, SketchesMayDifferInArgumentsAlone) {
+  const std::string trace = Tiled("[16, 4]", "[1, 64]", 1);
+  const auto diff = CompareTraces(kProgram, trace + "sch.vectorize(loop=l11)\n",
+                                  trace + "sch.vectorize(loop=l10)\n");
+  ASSERT_TRUE(diff.ok()) << diff.status();
+  EXPECT_FALSE(diff->same_sketch);
+  EXPECT_THAT(Lines(*diff), ElementsAre("instruction 9: sch.vectorize(l11) / "
+                                        "sch.vectorize(l10)"));
+}
+
 TEST(CompareTraces, WhatDoesNotReplayHasNumbers) {
   std::string trace = Tiled("[16, 4]", "[1, 64]", 1);
   trace.replace(trace.find("name=\"C\""), 8, "name=\"D\"");

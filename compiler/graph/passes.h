@@ -66,8 +66,8 @@ absl::StatusOr<Graph> PutChannelsLast(Graph graph);
 // then chains of products.
 absl::StatusOr<Graph> FuseCalls(Graph graph);
 
-// Merges two products, and the sums over rows between them, of which FuseCalls
-// is the caller (fuse_chains.cc).
+// The second half of FuseCalls: merges two products and the sums over rows
+// between them (fuse_chains.cc).
 absl::StatusOr<Graph> FuseChains(Graph graph);
 
 // Computes what concatenations join in their results (join_in_place.cc).

@@ -54,14 +54,8 @@ absl::StatusOr<std::vector<std::string>> MakersOfRows(
                  node->writes[0].buffer.get())) {
       continue;
     }
-    Schedule attempt = trial;
-    TF_ASSIGN_OR_RETURN(const int64_t work, Iterations(attempt, block));
-    if (!attempt.ComputeAt(block, row, /*preserve_unit_loops=*/true).ok()) {
-      continue;
-    }
-    TF_ASSIGN_OR_RETURN(const int64_t moved, Iterations(attempt, block));
-    if (moved != work) continue;
-    trial = std::move(attempt);
+    TF_ASSIGN_OR_RETURN(const bool fits, MoveWithoutRepeats(trial, block, row));
+    if (!fits) continue;
     makers.push_back(name);
     product |= HasDataReuse(*node);
     for (const ir::BufferRegion& read : node->reads) {

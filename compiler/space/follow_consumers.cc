@@ -12,6 +12,14 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
+// The number of iterations of the loops around the block.
+absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  int64_t product = 1;
+  for (const LoopView& loop : loops.views) product *= loop.extent;
+  return product;
+}
+
 // The schedule with the block below the deepest loop of its consumers where
 // nothing is computed twice; nullopt if there is none. Reduce loops of
 // consumers and their innermost loops, which are for vectors, are not
@@ -22,7 +30,6 @@ absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
   Schedule start = schedule;
   TF_ASSIGN_OR_RETURN(BlockRv block, start.GetBlock(name, context.function));
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, start.Get(block));
-  TF_ASSIGN_OR_RETURN(const int64_t work, Iterations(start, block));
   if (InTiledNest(*start.module().Find(context.function), *node)) {
     return std::optional<Schedule>();
   }
@@ -43,19 +50,27 @@ absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
   size_t depth = 0;
   while (depth + 1 < loops.size() && !loops[depth].reduces) ++depth;
   while (depth-- > 0) {
-    Schedule attempt = start;
-    if (!attempt
-             .ComputeAt(block, loops.rvs[depth], /*preserve_unit_loops=*/true)
-             .ok()) {
-      continue;
-    }
-    TF_ASSIGN_OR_RETURN(const int64_t moved, Iterations(attempt, block));
-    if (moved == work) return std::optional<Schedule>(std::move(attempt));
+    TF_ASSIGN_OR_RETURN(const bool fits,
+                        MoveWithoutRepeats(start, block, loops.rvs[depth]));
+    if (fits) return std::optional<Schedule>(std::move(start));
   }
   return std::optional<Schedule>();
 }
 
 }  // namespace
+
+absl::StatusOr<bool> MoveWithoutRepeats(Schedule& schedule, BlockRv block,
+                                        LoopRv loop) {
+  Schedule attempt = schedule;
+  TF_ASSIGN_OR_RETURN(const int64_t work, Iterations(attempt, block));
+  if (!attempt.ComputeAt(block, loop, /*preserve_unit_loops=*/true).ok()) {
+    return false;
+  }
+  TF_ASSIGN_OR_RETURN(const int64_t moved, Iterations(attempt, block));
+  if (moved != work) return false;
+  schedule = std::move(attempt);
+  return true;
+}
 
 // A second alternative for chains of blocks that are not tiled, such as softmax
 // and norms: every producer is computed row by row with its consumers, so that

@@ -46,10 +46,6 @@ absl::StatusOr<std::vector<LoopView>> LoopsAround(schedule::Schedule schedule,
                                                   const std::string& function,
                                                   const ir::BlockNode& block);
 
-// The number of iterations of the loops around the block.
-absl::StatusOr<int64_t> Iterations(schedule::Schedule schedule,
-                                   schedule::BlockRv block);
-
 // The dimension of `buffer` that the block indexes with just `var` when it
 // reads; -1: there is none.
 int DimIndexedBy(const ir::BlockNode& reader, const ir::BufferNode* buffer,

@@ -155,13 +155,6 @@ absl::StatusOr<std::vector<LoopView>> LoopsAround(Schedule schedule,
   return std::move(loops.views);
 }
 
-absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
-  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
-  int64_t product = 1;
-  for (const LoopView& loop : loops.views) product *= loop.extent;
-  return product;
-}
-
 // Applies the root's annotations: runs outer loops in parallel, vectorises
 // inner loops, unrolls register tiles, and sets the unroll limit for lowering
 // on each nest.

@@ -115,6 +115,12 @@ absl::Status InlineProducers(schedule::Schedule& schedule,
                              schedule::BlockRv block,
                              bool (*which)(const ir::BlockNode& producer));
 
+// Computes the block below the loop; false, and nothing is changed, if that is
+// illegal or would compute anything twice.
+absl::StatusOr<bool> MoveWithoutRepeats(schedule::Schedule& schedule,
+                                        schedule::BlockRv block,
+                                        schedule::LoopRv loop);
+
 // Samples the tiles of the loop; the last one may have a guarded tail.
 // `reduces`: no tails for short loops, which fit one level as a whole.
 absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(

@@ -8,6 +8,7 @@
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/postprocs.h"
+#include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
 namespace {
@@ -55,13 +56,6 @@ absl::StatusOr<bool> IsFree(Schedule schedule, BlockRv block) {
          });
 }
 
-absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
-  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
-  int64_t product = 1;
-  for (const LoopView& loop : loops.views) product *= loop.extent;
-  return product;
-}
-
 // Moves the producers of the consumer, and theirs, below its loop if that
 // computes nothing twice.
 absl::StatusOr<std::vector<BlockRv>> MoveProducers(const RuleContext& context,
@@ -77,12 +71,9 @@ absl::StatusOr<std::vector<BlockRv>> MoveProducers(const RuleContext& context,
     if (!is_free) continue;
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, attempt.Get(block));
     if (IsOutput(*function, node->writes[0].buffer.get())) continue;
-    TF_ASSIGN_OR_RETURN(const int64_t work, Iterations(attempt, block));
-    if (!attempt.ComputeAt(block, loop, /*preserve_unit_loops=*/true).ok()) {
-      continue;
-    }
-    TF_ASSIGN_OR_RETURN(const int64_t now, Iterations(attempt, block));
-    if (now != work) continue;
+    TF_ASSIGN_OR_RETURN(const bool fits,
+                        MoveWithoutRepeats(attempt, block, loop));
+    if (!fits) continue;
     schedule = std::move(attempt);
     moved.push_back(block);
   }

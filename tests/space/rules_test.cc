@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/design_space.h"
-#include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 #include "tests/space/schedule_text.h"
 #include "tests/space/space_test_programs.h"

@@ -10,15 +10,15 @@
 namespace tilefarm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // The core counts as shared if its contention exceeds the unshared one by this
 // factor.
 constexpr double kShared = 1.1;
 constexpr std::chrono::microseconds kPause{200};
 
-double Since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+double Since(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
 // The median of several attempts: an attempt may be interrupted, and the first
@@ -28,7 +28,7 @@ double MedianSeconds(const Work& work) {
   constexpr int kAttempts = 5;
   double seconds[kAttempts];
   for (double& attempt : seconds) {
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     work();
     attempt = Since(start);
   }
@@ -92,7 +92,7 @@ bool QuietCore::IsQuiet(double contention) const {
 }
 
 bool QuietCore::Await(double seconds) const {
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   while (!IsQuiet()) {
     if (Since(start) >= seconds) return false;
     std::this_thread::sleep_for(kPause);

@@ -8,6 +8,7 @@
 #ifndef TILEFARM_BASE_SETTINGS_H_
 #define TILEFARM_BASE_SETTINGS_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>

@@ -3,9 +3,8 @@
 # for a source. Headers of this project are not among them, so a change never
 # makes the whole tree compile again.
 #
-# Sources still include what they use. TILEFARM_PRECOMPILE=OFF compiles them
-# without these headers; the preset `tsan` does, so that CI finds a missing
-# include.
+# Sources still include what they use: tests/check_includes.py finds what the
+# compiler cannot. TILEFARM_PRECOMPILE=OFF compiles them without these headers.
 option(TILEFARM_PRECOMPILE "Precompile headers of libraries" ON)
 
 # <iostream> is left out: it adds an initialiser to every object.

@@ -180,7 +180,9 @@ const Columns& TheColumns() {
   return *columns;
 }
 
-float Log(double cycles) { return static_cast<float>(std::log2(1 + cycles)); }
+float LogOfCycles(double cycles) {
+  return static_cast<float>(std::log2(1 + cycles));
+}
 
 // `note` gets the start of each row and the cycles of its store.
 template <typename Note>
@@ -255,11 +257,11 @@ double EstimateCycles(const FeatureRows& rows, const target::Target& target) {
 void WriteEstimate(FeatureRows& rows, const target::Target& target) {
   const Columns& columns = TheColumns();
   const double total = Total(rows, target, [&](size_t row, double cycles) {
-    rows.values[row + columns.estimated] = Log(cycles);
+    rows.values[row + columns.estimated] = LogOfCycles(cycles);
   });
   const size_t end = rows.values.size();
   for (size_t row = 0; row + kColumns <= end; row += kColumns) {
-    rows.values[row + columns.estimated_total] = Log(total);
+    rows.values[row + columns.estimated_total] = LogOfCycles(total);
   }
 }
 

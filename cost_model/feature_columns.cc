@@ -1,5 +1,7 @@
 #include "cost_model/feature_columns.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace tilefarm::cost_model {

@@ -1,5 +1,7 @@
 #include "cost_model/features.h"
 
+#include <span>
+
 #include "cost_model/estimate.h"
 #include "cost_model/store_features.h"
 

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <functional>
+#include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/check.h"
 #include "cost_model/cost_model.h"
 

@@ -1,5 +1,6 @@
 #include "cost_model/model_bytes.h"
 
+#include "absl/status/status.h"
 #include "base/byte_stream.h"
 #include "base/hash.h"
 

@@ -1,7 +1,9 @@
 #include <atomic>
 #include <cstring>
+#include <span>
 #include <string>
 
+#include "absl/status/status.h"
 #include "base/byte_stream.h"
 #include "base/hash.h"
 #include "base/split_mix.h"
@@ -11,7 +13,7 @@
 namespace tilefarm::cost_model {
 namespace {
 
-constexpr char kKind[] = "random";
+constexpr char kRandomKind[] = "random";
 
 class RandomModel final : public CostModel {
  public:
@@ -52,11 +54,11 @@ class RandomModel final : public CostModel {
   absl::StatusOr<std::string> Serialize() const override {
     ByteWriter writer;
     writer.U64(seed_);
-    return Seal(kKind, writer.bytes());
+    return Seal(kRandomKind, writer.bytes());
   }
 
   absl::Status Load(std::string_view bytes) override {
-    absl::StatusOr<std::string_view> body = Unseal(kKind, bytes);
+    absl::StatusOr<std::string_view> body = Unseal(kRandomKind, bytes);
     if (!body.ok()) return body.status();
     ByteReader reader(*body);
     const uint64_t seed = reader.U64();

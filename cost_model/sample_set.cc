@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 namespace tilefarm::cost_model {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,7 @@
 namespace tilefarm::cost_model {
 namespace {
 
-constexpr char kKind[] = "xgboost";
+constexpr char kXgboostKind[] = "xgboost";
 
 // Bounds of a training: it takes about 0.1 s on one core.
 constexpr size_t kMaxSamples = 2048;
@@ -104,7 +105,7 @@ class XgboostModel final : public CostModel {
     const std::shared_ptr<const Forest> forest = snapshot();
     (forest != nullptr ? *forest : Forest()).Write(writer);
     samples_.Write(writer, kMaxStoredSamples);
-    return Seal(kKind, writer.bytes());
+    return Seal(kXgboostKind, writer.bytes());
   }
 
   absl::Status Load(std::string_view bytes) override {
@@ -147,7 +148,8 @@ class XgboostModel final : public CostModel {
   };
 
   absl::StatusOr<Stored> Parse(std::string_view bytes) const {
-    TF_ASSIGN_OR_RETURN(const std::string_view body, Unseal(kKind, bytes));
+    TF_ASSIGN_OR_RETURN(const std::string_view body,
+                        Unseal(kXgboostKind, bytes));
     ByteReader reader(body);
     const uint32_t columns = reader.U32();
     if (columns != kColumns) {

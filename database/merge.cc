@@ -8,18 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "database/sqlite_open.h"
 #include "database/store.h"
 
 namespace tilefarm::database {
 namespace {
 
 namespace fs = std::filesystem;
-
-absl::Status Named(const std::string& path, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(path, ": ", status.message()));
-}
 
 // The device models of stored records by candidate, of one workload and target
 // at a time: the records of a database come in their order.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "absl/status/status.h"
 #include "base/json.h"
 
 namespace tilefarm::database {

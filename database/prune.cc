@@ -112,12 +112,6 @@ absl::Status Drop(Connection& db, const PruneOptions& options,
   return options.compact ? db.Execute("VACUUM") : absl::OkStatus();
 }
 
-int64_t FileSize(const std::string& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  return error ? 0 : static_cast<int64_t>(size);
-}
-
 }  // namespace
 
 absl::StatusOr<PruneFacts> Prune(const std::string& path,

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "database/race.h"
 #include "database/sqlite.h"

@@ -48,19 +48,6 @@ absl::Status CheckPath(const std::string& path) {
   return absl::OkStatus();
 }
 
-// Adds the file's name to messages that are about its content.
-absl::Status Named(const std::string& path, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(path, ": ", status.message()));
-}
-
-int64_t FileSize(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size)
-                                        : 0;
-}
-
 absl::Status UseWal(Connection& connection) {
   TF_ASSIGN_OR_RETURN(Statement pragma,
                       connection.Prepare("PRAGMA journal_mode = WAL"));
@@ -110,6 +97,18 @@ absl::StatusOr<std::unique_ptr<Connection>> ReadCopy(const std::string& path) {
 }
 
 }  // namespace
+
+absl::Status Named(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(path, ": ", status.message()));
+}
+
+int64_t FileSize(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size)
+                                        : 0;
+}
 
 absl::StatusOr<OpenFiles> OpenForWriting(const std::string& path) {
   TF_RETURN_IF_ERROR(CheckPath(path));

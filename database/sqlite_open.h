@@ -2,9 +2,11 @@
 #ifndef TILEFARM_DATABASE_SQLITE_OPEN_H_
 #define TILEFARM_DATABASE_SQLITE_OPEN_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "database/file_lock.h"
 #include "database/sqlite.h"
@@ -26,6 +28,11 @@ absl::StatusOr<OpenFiles> OpenForWriting(const std::string& path);
 // the database is read beside its running writer; without a running writer,
 // from a copy in memory.
 absl::StatusOr<OpenFiles> OpenForReading(const std::string& path);
+
+// Adds the file's name to an error that is about its content.
+absl::Status Named(const std::string& path, const absl::Status& status);
+// In bytes; 0: there is no such file.
+int64_t FileSize(const std::string& path);
 
 }  // namespace tilefarm::database
 

@@ -1,4 +1,5 @@
 // Storing records and measurements.
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -93,7 +93,7 @@ constexpr char kSelectArtifact[] =
     "SELECT sha256, bytes, target, symbols, stored_by, stored_at, used_at, "
     "baseline_at, n FROM artifacts WHERE sha256 = ?";
 
-ArtifactRow ReadRow(const Statement& row) {
+ArtifactRow ReadArtifactRow(const Statement& row) {
   return {.sha256 = row.Text(0),
           .bytes = row.Int(1),
           .target = row.Text(2),
@@ -146,7 +146,7 @@ absl::StatusOr<ArtifactRow> SqliteStore::FindArtifact(
     TF_ASSIGN_OR_RETURN(Statement query, db.Prepare(kSelectArtifact));
     TF_ASSIGN_OR_RETURN(const bool row, query.Bind(sha256).Step());
     if (!row) return NotStored(sha256);
-    found = ReadRow(query);
+    found = ReadArtifactRow(query);
     return absl::OkStatus();
   }));
   return found;
@@ -160,7 +160,7 @@ absl::Status SqliteStore::PutArtifact(const ArtifactRow& row,
     TF_ASSIGN_OR_RETURN(Statement query, db.Prepare(kSelectArtifact));
     TF_ASSIGN_OR_RETURN(const bool known, query.Bind(row.sha256).Step());
     if (known) {
-      std::vector<std::string> symbols = ReadRow(query).symbols;
+      std::vector<std::string> symbols = ReadArtifactRow(query).symbols;
       for (const std::string& one : row.symbols) {
         if (std::find(symbols.begin(), symbols.end(), one) == symbols.end()) {
           symbols.push_back(one);

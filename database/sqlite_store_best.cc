@@ -1,4 +1,5 @@
 // The lookup of the best record.
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,5 @@
 // Devices, canaries and the audit log.
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,8 @@
 // Histories of benchmarks, and acknowledgements.
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +14,7 @@
 namespace tilefarm::database {
 namespace {
 
-constexpr int64_t kPage = 500;  // points that are read at once
+constexpr int64_t kHistoryPage = 500;  // points that are read at once
 
 // The row of the text, which is made unless it is there; nullopt: no text.
 absl::StatusOr<std::optional<int64_t>> TextId(Connection& db,
@@ -95,7 +97,7 @@ constexpr char kColumns[] =
     "p.canary_seconds, p.unsteady, p.artifact, p.symbol, p.spread, p.target, "
     "p.fingerprint, p.user, p.workload";
 
-HistoryRow ReadRow(const Statement& row) {
+HistoryRow ReadHistoryRow(const Statement& row) {
   HistoryRow point;
   int at = 0;
   point.id = row.Int(at++);
@@ -131,7 +133,7 @@ HistoryRow ReadRow(const Statement& row) {
 }
 
 // Conditions on columns of the alias, and the values that they compare with.
-struct Where {
+struct HistoryConditions {
   std::vector<std::string> conditions;
   std::vector<std::string> values;
 
@@ -145,8 +147,8 @@ struct Where {
   }
 };
 
-Where WhereOf(const HistoryFilter& filter) {
-  Where where;
+HistoryConditions WhereOf(const HistoryFilter& filter) {
+  HistoryConditions where;
   where.Equals("p.series", filter.series);
   where.Equals("p.benchmark", filter.benchmark);
   where.Equals("p.device_class", filter.device_class);
@@ -185,7 +187,7 @@ absl::Status SqliteStore::ReadHistory(
     const HistoryFilter& filter,
     const std::function<bool(const HistoryRow&)>& take) const {
   TF_RETURN_IF_ERROR(HasRegressionTables());
-  const Where where = WhereOf(filter);
+  const HistoryConditions where = WhereOf(filter);
   // The rank among the points of its series, the newest being 1.
   std::string sql =
       absl::StrCat("SELECT ", kColumns, filter.texts ? ", a.text, b.text" : "",
@@ -204,7 +206,7 @@ absl::Status SqliteStore::ReadHistory(
                     "regression_points p WHERE ",
                     where.Text(), ") WHERE rank <= ?)");
   }
-  absl::StrAppend(&sql, " ORDER BY p.id LIMIT ", kPage);
+  absl::StrAppend(&sql, " ORDER BY p.id LIMIT ", kHistoryPage);
   for (int64_t after = 0;;) {
     std::vector<HistoryRow> page;
     TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
@@ -218,7 +220,7 @@ absl::Status SqliteStore::ReadHistory(
       while (true) {
         TF_ASSIGN_OR_RETURN(const bool row, query.Step());
         if (!row) return absl::OkStatus();
-        page.push_back(ReadRow(query));
+        page.push_back(ReadHistoryRow(query));
         if (!filter.texts) continue;
         page.back().program = query.Text(27);
         page.back().trace = query.Text(28);
@@ -227,18 +229,19 @@ absl::Status SqliteStore::ReadHistory(
     for (const HistoryRow& row : page) {
       if (!take(row)) return absl::OkStatus();
     }
-    if (static_cast<int64_t>(page.size()) < kPage) return absl::OkStatus();
+    if (static_cast<int64_t>(page.size()) < kHistoryPage)
+      return absl::OkStatus();
     after = page.back().id;
   }
 }
 
 absl::Status SqliteStore::Acknowledge(const AcknowledgementRow& row) {
   return Write([&](Connection& db) -> absl::Status {
-    const Where where = WhereOf({.series = row.series,
-                                 .benchmark = row.benchmark,
-                                 .device_class = row.device_class,
-                                 .branch = row.branch,
-                                 .commit = row.commit});
+    const HistoryConditions where = WhereOf({.series = row.series,
+                                             .benchmark = row.benchmark,
+                                             .device_class = row.device_class,
+                                             .branch = row.branch,
+                                             .commit = row.commit});
     TF_ASSIGN_OR_RETURN(
         Statement query,
         db.Prepare(absl::StrCat("SELECT 1 FROM regression_points p WHERE ",
@@ -270,7 +273,7 @@ absl::Status SqliteStore::Acknowledge(const AcknowledgementRow& row) {
 absl::StatusOr<std::vector<AcknowledgementRow>>
 SqliteStore::ListAcknowledgements(const HistoryFilter& filter) const {
   TF_RETURN_IF_ERROR(HasRegressionTables());
-  Where where;
+  HistoryConditions where;
   where.Equals("series", filter.series);
   where.Equals("benchmark", filter.benchmark);
   where.Equals("branch", filter.branch);

@@ -1,5 +1,6 @@
 // Reading the numbers of many records.
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -67,7 +68,7 @@ absl::Status OldSchema() {
 }
 
 // The conditions of a filter, and their parameters in order.
-struct Where {
+struct OutcomeConditions {
   std::string sql = "WHERE 1 ";
   std::vector<std::string> texts;
 
@@ -83,7 +84,7 @@ struct Where {
 absl::StatusOr<std::vector<OutcomeRow>> SqliteStore::ListOutcomes(
     const OutcomeFilter& filter) const {
   if (!packs()) return OldSchema();
-  Where where;
+  OutcomeConditions where;
   where.Add("f.job_id = ?", filter.job_id);
   where.Add("w.hash = ?", filter.workload_hash);
   where.Add("substr(w.hash, 1, length(?)) = ?", filter.workload_prefix);

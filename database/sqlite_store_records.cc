@@ -1,4 +1,5 @@
 // Reading records and measurements.
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +13,7 @@ namespace tilefarm::database {
 namespace {
 
 // Records that are read each time the lock is held.
-constexpr int kPage = 256;
+constexpr int kRecordPage = 256;
 
 // Reads kMeasurementColumns from column `at` on.
 absl::Status ReadMeasured(const Statement& row, int at, Record& r) {
@@ -170,7 +171,7 @@ absl::StatusOr<std::vector<Record>> SqliteStore::NextRecords(
                     : "WHERE +r.id > ? AND r.workload = ? ";
   }
   const std::string sql =
-      absl::StrCat(select_record(), where, "ORDER BY r.id LIMIT ", kPage);
+      absl::StrCat(select_record(), where, "ORDER BY r.id LIMIT ", kRecordPage);
   std::vector<Record> page;
   TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
     TF_ASSIGN_OR_RETURN(Statement query, db.Prepare(sql));

@@ -1,4 +1,6 @@
 // Tokens and revoked names.
+#include <map>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

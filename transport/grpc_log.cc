@@ -3,6 +3,7 @@
 #include <grpc/support/log.h>
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"

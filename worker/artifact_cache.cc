@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kTemporary[] = ".tmp";
+constexpr char kIncomplete[] = ".tmp";
 
 // Names come from the wire.
 bool IsDigest(const std::string& text) {
@@ -91,7 +91,7 @@ void ArtifactCache::Keep(const std::string& sha256,
   std::error_code error;
   fs::create_directories(directory_, error);
   const fs::path path = fs::path(directory_) / sha256;
-  const fs::path temporary = path.string() + kTemporary;
+  const fs::path temporary = path.string() + kIncomplete;
   bool written = false;
   {
     std::ofstream file(temporary, std::ios::binary | std::ios::trunc);

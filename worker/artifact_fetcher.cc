@@ -16,7 +16,7 @@
 namespace tilefarm::worker {
 namespace {
 
-constexpr int kMaxMessageBytes = 4 << 20;
+constexpr int kMaxPartBytes = 4 << 20;
 // The pause before another attempt, doubled each time.
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
 
@@ -50,7 +50,7 @@ absl::StatusOr<std::string> ArtifactFetcher::FetchOnce(
     const std::string& lease_id, const v1::ComparedArtifact& artifact,
     absl::Duration limit) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxReceiveMessageSize(kMaxPartBytes);
   const auto channel = transport::OpenChannel(server_, arguments);
   if (!channel.ok()) return channel.status();
   const auto stub = v1::Farm::NewStub(*channel);

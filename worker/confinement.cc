@@ -44,6 +44,11 @@ bool WriteFile(const char* path, const char* text) {
   return ok;
 }
 
+// Mounts are private to this namespace from here on.
+bool MakeMountsPrivate() {
+  return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
 struct Capabilities {
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
@@ -108,11 +113,18 @@ bool EnterNamespaces(int flags) {
   return true;
 }
 
+bool MountInMemory(const std::string& folder, uint64_t bytes, uint64_t files) {
+  if (!MakeMountsPrivate()) return false;
+  char options[96];
+  snprintf(options, sizeof options, "size=%llu,nr_inodes=%llu,mode=0700",
+           static_cast<unsigned long long>(bytes),
+           static_cast<unsigned long long>(files));
+  return mount("tmpfs", folder.c_str(), "tmpfs", MS_NOSUID | MS_NODEV,
+               options) == 0;
+}
+
 bool EnterEmptyFileSystem(uint64_t bytes) {
-  // Mounts are private to this namespace from here on.
-  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
-    return false;
-  }
+  if (!MakeMountsPrivate()) return false;
   char options[64];
   snprintf(options, sizeof options, "size=%llu,mode=0755",
            static_cast<unsigned long long>(bytes));
@@ -130,28 +142,38 @@ bool EnterEmptyFileSystem(uint64_t bytes) {
     defined(SYS_landlock_create_ruleset)
 namespace {
 
-// Of `accesses`, those in `beneath` remain possible beneath `folders`.
-std::string RestrictFiles(uint64_t accesses, uint64_t beneath,
-                          const std::vector<std::string>& folders) {
+// A folder, and what remains possible beneath it.
+struct Permission {
+  std::string folder;
+  uint64_t accesses;
+};
+
+// Of `accesses`, only what `permissions` has remains possible.
+std::string RestrictFiles(uint64_t accesses,
+                          const std::vector<Permission>& permissions) {
   const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0,
                                LANDLOCK_CREATE_RULESET_VERSION);
   if (version < 1) return std::string("Landlock: ") + strerror(errno);
   landlock_ruleset_attr rules = {};
   rules.handled_access_fs = accesses;
+  uint64_t added = 0;  // by later versions
 #if defined(LANDLOCK_ACCESS_FS_TRUNCATE)
-  if (version >= 3) {
-    rules.handled_access_fs |= LANDLOCK_ACCESS_FS_TRUNCATE;
-    beneath |= LANDLOCK_ACCESS_FS_TRUNCATE;
-  }
+  if (version >= 3) added |= LANDLOCK_ACCESS_FS_TRUNCATE;
+#endif
+  rules.handled_access_fs |= added;
+#if defined(LANDLOCK_ACCESS_FS_REFER)
+  // Moving files between folders, which is forbidden without a rule.
+  if (version >= 2) rules.handled_access_fs |= LANDLOCK_ACCESS_FS_REFER;
 #endif
   const int ruleset = static_cast<int>(
       syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0));
   if (ruleset < 0) return std::string("Landlock: ") + strerror(errno);
   bool ok = true;
-  for (const std::string& folder : folders) {
+  for (const Permission& permission : permissions) {
     landlock_path_beneath_attr rule = {};
-    rule.allowed_access = beneath;
-    rule.parent_fd = open(folder.c_str(), O_PATH | O_CLOEXEC);
+    rule.allowed_access =
+        (permission.accesses | added) & rules.handled_access_fs;
+    rule.parent_fd = open(permission.folder.c_str(), O_PATH | O_CLOEXEC);
     ok = ok && rule.parent_fd >= 0 &&
          syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH,
                  &rule, 0) == 0;
@@ -166,33 +188,47 @@ std::string RestrictFiles(uint64_t accesses, uint64_t beneath,
 
 // Everything that the first version of Landlock can forbid.
 constexpr uint64_t kAllAccesses = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+constexpr uint64_t kReadingFiles =
+    LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr uint64_t kWritingFiles = LANDLOCK_ACCESS_FS_WRITE_FILE |
+                                   LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                                   LANDLOCK_ACCESS_FS_MAKE_REG;
+constexpr uint64_t kChangingFolders =
+    LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_DIR;
+#if defined(LANDLOCK_ACCESS_FS_REFER)
+constexpr uint64_t kMovingFiles = LANDLOCK_ACCESS_FS_REFER;
+#else
+constexpr uint64_t kMovingFiles = 0;
+#endif
 
 }  // namespace
 
 std::string ForbidFilesOutside(const std::string& directory) {
   return RestrictFiles(
       kAllAccesses,
-      LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
-          LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-          LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
-          LANDLOCK_ACCESS_FS_MAKE_DIR,
-      {directory});
+      {{directory, kReadingFiles | kWritingFiles | kChangingFolders}});
 }
 
-std::string ForbidWritingBut(const std::vector<std::string>& folders) {
-  return RestrictFiles(kAllAccesses & ~(LANDLOCK_ACCESS_FS_EXECUTE |
-                                        LANDLOCK_ACCESS_FS_READ_FILE |
-                                        LANDLOCK_ACCESS_FS_READ_DIR),
-                       LANDLOCK_ACCESS_FS_WRITE_FILE |
-                           LANDLOCK_ACCESS_FS_REMOVE_FILE |
-                           LANDLOCK_ACCESS_FS_MAKE_REG,
-                       folders);
+std::string ForbidWritingBut(const std::vector<std::string>& folders,
+                             const std::string& own_folder) {
+  std::vector<Permission> permissions;
+  for (const std::string& folder : folders) {
+    permissions.push_back({folder, kWritingFiles});
+  }
+  if (!own_folder.empty()) {
+    permissions.push_back(
+        {own_folder, kWritingFiles | kChangingFolders | kMovingFiles});
+  }
+  return RestrictFiles(
+      kAllAccesses & ~(kReadingFiles | LANDLOCK_ACCESS_FS_EXECUTE),
+      permissions);
 }
 #else
 std::string ForbidFilesOutside(const std::string&) {
   return "built without Landlock";
 }
-std::string ForbidWritingBut(const std::vector<std::string>&) {
+std::string ForbidWritingBut(const std::vector<std::string>&,
+                             const std::string&) {
   return "built without Landlock";
 }
 #endif

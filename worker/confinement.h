@@ -40,15 +40,23 @@ bool EnterNamespaces(int flags);
 // allow it; the process may have lost some of its mounts then.
 bool EnterEmptyFileSystem(uint64_t bytes);
 
+// For a process in its own mount namespace: `folder` becomes an empty file
+// system in memory, of at most `bytes` and `files`, that only this process and
+// those that it starts see. It ends with them. False: the system does not allow
+// it.
+bool MountInMemory(const std::string& folder, uint64_t bytes, uint64_t files);
+
 // With Landlock, no file outside `directory` can be opened, made, changed or
 // removed, and inside it only regular files and directories. Error: the kernel
 // has no Landlock. Needs no_new_privs.
 std::string ForbidFilesOutside(const std::string& directory);
 
 // With Landlock, no file can be written, made or removed except beneath
-// `folders`; reading stays possible. Error: the kernel has no Landlock. Needs
-// no_new_privs.
-std::string ForbidWritingBut(const std::vector<std::string>& folders);
+// `folders`; reading stays possible. Beneath `own_folder`, unless it is empty,
+// folders can be made and removed and files moved as well. Error: the kernel
+// has no Landlock. Needs no_new_privs.
+std::string ForbidWritingBut(const std::vector<std::string>& folders,
+                             const std::string& own_folder = "");
 
 // Root becomes nobody, without access to other processes' signals, scheduling
 // and files. The process has no capabilities, and gets none by executing

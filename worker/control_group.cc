@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/sanitizers.h"
-#include "worker/monotonic_ms.h"
+#include "worker/monotonic.h"
 
 namespace tilefarm::worker {
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -126,11 +127,13 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "What the runner's device is, such as aarch64:cortex-a72, "
                  "where it is not this machine")
       ->capture_default_str();
-  app.add_option("--device", flags.device,
-                 "What this worker measures on: cpu; cuda:N, the N-th GPU, as "
-                 "its driver describes it (one worker for each GPU, each with "
-                 "its own --name and --cores); or sim:MODEL, such as "
-                 "sim:sm_90a, GPU code that runs on this processor, for tests")
+  app.add_option(
+         "--device", flags.device,
+         "What this worker measures on: cpu; cuda:N, the N-th GPU, as "
+         "its driver describes it (one worker for each GPU, each with "
+         "its own --name and --cores); opencl:N, the N-th device of all "
+         "OpenCL platforms, likewise; or sim:MODEL, such as sim:sm_90a, "
+         "GPU code that runs on this processor, for tests")
       ->capture_default_str();
   app.add_option("--timeline", flags.timeline,
                  "Append a line of JSON a candidate to this file: when it was "
@@ -173,9 +176,9 @@ absl::StatusOr<DeviceChoice> ParseDevice(const std::string& device) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(device, absl::MaxSplits(':', 1));
   int number = 0;
-  if (parts.first == "cuda" && absl::SimpleAtoi(parts.second, &number) &&
-      number >= 0) {
-    choice.is_cuda = true;
+  if ((parts.first == "cuda" || parts.first == "opencl") &&
+      absl::SimpleAtoi(parts.second, &number) && number >= 0) {
+    choice.is_gpu = true;
     return choice;
   }
   if (parts.first == "sim") {
@@ -187,8 +190,8 @@ absl::StatusOr<DeviceChoice> ParseDevice(const std::string& device) {
     choice.simulated = device;
     return choice;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--device ", device, " is not cpu, cuda:N or sim:MODEL"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--device ", device, " is not cpu, cuda:N, opencl:N or sim:MODEL"));
 }
 
 std::vector<std::string> CheckFlags(const Flags& flags) {

@@ -47,10 +47,10 @@ absl::StatusOr<std::string> HelperProgram(const std::string& name);
 
 // What --device names.
 struct DeviceChoice {
-  bool is_cuda = false;
+  bool is_gpu = false;    // "cuda:0" or "opencl:0": the runner knows its target
   std::string simulated;  // the target: "sim:sm_90a"; empty: not simulated
 };
-// InvalidArgument: neither cpu, cuda:N nor sim:MODEL.
+// InvalidArgument: neither cpu, cuda:N, opencl:N nor sim:MODEL.
 absl::StatusOr<DeviceChoice> ParseDevice(const std::string& device);
 
 // Every problem found, as a sentence; empty: a worker would start. Contacts

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "worker/monotonic_ms.h"
+#include "worker/monotonic.h"
 
 namespace tilefarm::worker {
 namespace {

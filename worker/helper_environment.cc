@@ -20,9 +20,11 @@ constexpr std::string_view kRunnerNames[] = {
     "USER",
     // Of the runner, and of the artifacts and libraries that it loads.
     kCandidateGroupsVariable, "LD_LIBRARY_PATH", "TILEFARM_CUDA_DRIVER",
-    "TILEFARM_NUM_THREADS", "TILEFARM_POISON_WORKSPACE"};
+    "TILEFARM_NUM_THREADS", "TILEFARM_OPENCL_DRIVER",
+    "TILEFARM_POISON_WORKSPACE"};
 constexpr std::string_view kRunnerPrefixes[] = {
-    "CUDA_", "DNNL_", "LC_", "NVIDIA_", "OMP_", "ONEDNN_", "OPENBLAS_"};
+    "CUDA_", "DNNL_",   "LC_",       "NVIDIA_", "OCL_ICD_",
+    "OMP_",  "ONEDNN_", "OPENBLAS_", "OPENCL_", "POCL_"};
 
 bool IsSanitizers(std::string_view name) {
   return TILEFARM_SANITIZED &&

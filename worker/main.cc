@@ -72,7 +72,7 @@ absl::StatusOr<target::Target> FillGpu(
   }
   GpuDevice gpu;
   target::CacheSizes caches;
-  if (choice.is_cuda) {
+  if (choice.is_gpu) {
     const absl::StatusOr<GpuDevice> found = RunnersGpu(runner_command);
     if (!found.ok()) {
       return absl::InvalidArgumentError(
@@ -170,7 +170,7 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
         absl::StrSplit(flags.runner_command, ' ', absl::SkipEmpty());
   }
   TF_ASSIGN_OR_RETURN(const DeviceChoice choice, ParseDevice(flags.device));
-  if (choice.is_cuda) {
+  if (choice.is_gpu) {
     pipeline.runner_command.insert(pipeline.runner_command.end(),
                                    {"--device", flags.device});
   }
@@ -193,7 +193,7 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
   options.hello.mutable_device()->set_emulated(flags.emulated);
   // What runs on a GPU cannot be compared yet.
   options.hello.mutable_device()->set_takes_artifacts(!flags.no_artifacts &&
-                                                      !choice.is_cuda);
+                                                      !choice.is_gpu);
   pipeline.last_cache_bytes =
       static_cast<uint64_t>(std::max<int64_t>(device.caches.l3_bytes, 0));
 

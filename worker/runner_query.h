@@ -21,7 +21,7 @@ std::string RunnersIsolation(std::vector<std::string> runner_command);
 
 // What the runner of a GPU says about it (`--properties`).
 struct GpuDevice {
-  std::string target;  // "cuda:sm_90a"
+  std::string target;  // "cuda:sm_90a", "opencl:mali"
   std::string brand;   // with driver and clocks
   std::string bus_id;  // unique in its machine
   int64_t multiprocessor_shared_bytes = 0;

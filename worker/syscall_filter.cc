@@ -29,9 +29,11 @@ namespace {
 // not the id of any process, because ids have 22 bits.
 constexpr uint32_t kOwnId = 0x5e1f1d00;
 
-constexpr int kRequestTilePermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-constexpr int kFromFilter = 1;                  // SYS_SECCOMP
-constexpr int kNameMapping = 0x53564d41;        // PR_SET_VMA
+constexpr int kRequestTilePermission = 0x1023;   // ARCH_REQ_XCOMP_PERM
+constexpr int kSetThreadPointer = 0x1002;        // ARCH_SET_FS
+constexpr uint64_t kNewNamespaces = 0x7e020080;  // CLONE_NEWTIME and others
+constexpr int kFromFilter = 1;                   // SYS_SECCOMP
+constexpr int kNameMapping = 0x53564d41;         // PR_SET_VMA
 // Signals that the C library uses itself.
 constexpr int kFirstLibrarySignal = 32, kLastLibrarySignal = 33;
 
@@ -128,6 +130,16 @@ constexpr const char* kDriver[] = {"dup",
                                    "timerfd_settime",
                                    "ugetrlimit"};
 
+// What a driver and its linker take, in addition to kDriver.
+constexpr const char* kLinking[] = {
+    "chmod",        "dup2",      "dup3",      "execve",      "fadvise64",
+    "fadvise64_64", "fallocate", "fchmod",    "fchmodat",    "fdatasync",
+    "flock",        "fsync",     "ftruncate", "ftruncate64", "mkdir",
+    "mkdirat",      "open",      "openat",    "pipe",        "pwritev",
+    "rename",       "renameat",  "renameat2", "rmdir",       "set_tid_address",
+    "umask",        "unlink",    "unlinkat",  "utimensat",   "wait4",
+    "waitid"};
+
 // Calls that fail instead of ending the process, and their errors.
 struct Failing {
   const char* name;
@@ -187,7 +199,6 @@ void AddCommonRules(Rules& rules) {
     rules.Fail(failing.name, failing.error);
   }
   // Permits new threads of this process, in its present namespaces.
-  constexpr uint64_t kNewNamespaces = 0x7e020080;  // CLONE_NEWTIME and others
   rules.Allow("clone", SCMP_A0(SCMP_CMP_MASKED_EQ,
                                CLONE_THREAD | CLONE_VFORK | CLONE_PTRACE |
                                    kNewNamespaces,
@@ -256,7 +267,8 @@ void AddCandidateRules(bool loading, Rules& rules) {
   rules.Allow("openat", SCMP_A2(SCMP_CMP_MASKED_EQ, kReading, O_RDONLY));
 }
 
-void AddDeviceRules(Rules& rules) {
+// `links`: for kLinker.
+void AddDeviceRules(bool links, Rules& rules) {
   AddCommonRules(rules);
   AddMemoryRules(/*executable=*/true, rules);
   for (const char* name : kLoading) rules.Allow(name);
@@ -269,6 +281,20 @@ void AddDeviceRules(Rules& rules) {
 #if defined(__x86_64__)
   rules.Allow("arch_prctl", SCMP_A0(SCMP_CMP_EQ, kRequestTilePermission));
 #endif
+  if (links) {
+    for (const char* name : kLinking) rules.Allow(name);
+    // Permits new processes as posix_spawn makes them: their parent waits until
+    // they run a program.
+    rules.Allow("clone",
+                SCMP_A0(SCMP_CMP_MASKED_EQ,
+                        CLONE_THREAD | CLONE_VM | CLONE_VFORK | CLONE_PARENT |
+                            CLONE_PTRACE | kNewNamespaces,
+                        CLONE_VM | CLONE_VFORK));
+#if defined(__x86_64__)
+    rules.Allow("arch_prctl", SCMP_A0(SCMP_CMP_EQ, kSetThreadPointer));
+#endif
+    return;
+  }
   // Permits opening without flags that make or empty a file.
   constexpr uint64_t kMaking = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
   rules.Allow("open", SCMP_A1(SCMP_CMP_MASKED_EQ, kMaking, 0));
@@ -301,7 +327,7 @@ void OnRefused(int, siginfo_t* info, void*) {
 }  // namespace
 
 std::string SyscallFilter::Build(Kind kind) {
-  const bool refuses = kind == Kind::kBuilding || kind == Kind::kDevice;
+  const bool refuses = kind != Kind::kLoading && kind != Kind::kRunning;
   Context context(seccomp_init(refuses ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_TRAP),
                   seccomp_release);
   if (context == nullptr) return "out of memory";
@@ -315,7 +341,10 @@ std::string SyscallFilter::Build(Kind kind) {
       AddBuildingRules(rules);
       break;
     case Kind::kDevice:
-      AddDeviceRules(rules);
+      AddDeviceRules(/*links=*/false, rules);
+      break;
+    case Kind::kLinker:
+      AddDeviceRules(/*links=*/true, rules);
       break;
     case Kind::kLoading:
     case Kind::kRunning:

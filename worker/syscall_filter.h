@@ -16,6 +16,10 @@
 //             opening existing files to write, waiting for descriptors,
 //             messages on sockets that are open. Does not permit making files,
 //             processes, sockets, and signals to others.
+//   linker    For the same child if its driver compiles by way of files and
+//             runs a linker. Permits what "device" does, regular files,
+//             which the sandbox restricts (runner/sandbox.h), running programs
+//             and waiting for them. Programs have this filter as well.
 //
 // A refused call of a builder or of the device's child fails with EPERM. A
 // refused call of a candidate ends the process by SIGSYS, after a handler has
@@ -49,7 +53,7 @@ namespace tilefarm::worker {
 // Made once per process, and used by every child of a runner.
 class SyscallFilter {
  public:
-  enum class Kind { kLoading, kRunning, kBuilding, kDevice };
+  enum class Kind { kLoading, kRunning, kBuilding, kDevice, kLinker };
 
   // The error; empty: none.
   std::string Build(Kind kind);

@@ -11,6 +11,7 @@
 #define TILEFARM_WORKER_WORKER_H_
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>

@@ -1,5 +1,7 @@
 #include "base/command_line/command_facts.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -16,7 +18,7 @@ std::vector<std::string> ChoicesOf(const std::string& type) {
   return absl::StrSplit(type.substr(open + 1, close - open - 1), ',');
 }
 
-OptionFacts FactsOf(const CLI::Option& option) {
+OptionFacts OptionFactsOf(const CLI::Option& option) {
   OptionFacts facts;
   facts.is_positional = option.get_positional() &&
                         option.get_lnames().empty() &&
@@ -47,7 +49,7 @@ CommandFacts Facts(const CLI::App& app, const std::string& outer) {
       outer.empty() ? facts.name : absl::StrCat(outer, " ", facts.name);
   facts.description = app.get_description();
   for (const CLI::Option* option : app.get_options()) {
-    OptionFacts one = FactsOf(*option);
+    OptionFacts one = OptionFactsOf(*option);
     (one.is_positional ? facts.positionals : facts.options)
         .push_back(std::move(one));
   }

@@ -1,6 +1,7 @@
 #include "base/command_line/completion.h"
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,7 @@
 #include "base/daemon/config_file.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <set>
 #include <sstream>

@@ -1,6 +1,7 @@
 #include "compiler/arith/iter_map.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <unordered_set>
 

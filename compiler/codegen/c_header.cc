@@ -45,7 +45,7 @@ void AppendPacked(const Signature& function, const std::string& list,
 }
 
 // What the functions of a GPU's artifact have in common.
-constexpr char kDeviceNotes[] =
+constexpr char kCudaNotes[] =
     " * Buffers are dense and row-major unless strides (in elements) are "
     "given\n"
     " * here, aligned to 16 bytes, and do not overlap.\n"
@@ -74,6 +74,34 @@ constexpr char kDeviceNotes[] =
     " * library is unloaded. TILEFARM_CUDA_DRIVER names another file than\n"
     " * libcuda.so.1. */\n";
 
+constexpr char kOpenClNotes[] =
+    " * Buffers are dense and row-major unless strides (in elements) are "
+    "given\n"
+    " * here, and do not overlap.\n"
+    " *\n"
+    " * NAME(...) runs the kernels and returns when the results are there. "
+    "Buffers\n"
+    " * are host memory, which is copied to the device and back. The device "
+    "is\n"
+    " * number TILEFARM_OPENCL_DEVICE (0) of all devices of all platforms.\n"
+    " *\n"
+    " * NAME_on(queue, ...) enqueues the kernels on a cl_command_queue, which "
+    "must\n"
+    " * run in order, and returns at once. Buffers are cl_mem of the queue's "
+    "context.\n"
+    " * The first call in a context builds the program; the context is "
+    "retained\n"
+    " * until the library is unloaded.\n"
+    " *\n"
+    " * The result is 0, the number of OpenCL's error without its sign, or "
+    "negative\n"
+    " * for others; NAME_error() describes the last error of the calling "
+    "thread.\n"
+    " * Functions may be called from several threads. Wait for all queues "
+    "before the\n"
+    " * library is unloaded. TILEFARM_OPENCL_DRIVER names another file than\n"
+    " * libOpenCL.so.1. */\n";
+
 constexpr char kSimulatorNotes[] =
     " * Buffers are dense and row-major unless strides (in elements) are "
     "given\n"
@@ -98,7 +126,8 @@ constexpr char kHostNotes[] =
 
 const char* Notes(const target::Target& target) {
   if (!target.is_gpu()) return kHostNotes;
-  return target.is_simulated() ? kSimulatorNotes : kDeviceNotes;
+  if (target.is_simulated()) return kSimulatorNotes;
+  return target.is_opencl() ? kOpenClNotes : kCudaNotes;
 }
 
 // "float32 [64, 128], row-major, 32768 bytes, written".
@@ -157,7 +186,8 @@ std::string CHeader(std::span<const Signature> functions,
         parameters.empty() ? "void" : absl::StrJoin(parameters, ", ");
     absl::StrAppend(&text, " */\nint ", function.symbol, "(", list, ");\n");
     if (target.is_gpu()) {
-      absl::StrAppend(&text, "int ", function.symbol, "_on(void* stream",
+      absl::StrAppend(&text, "int ", function.symbol, "_on(void* ",
+                      target.is_opencl() ? "queue" : "stream",
                       parameters.empty() ? "" : ", ",
                       absl::StrJoin(parameters, ", "), ");\nconst char* ",
                       function.symbol, "_error(void);\n");

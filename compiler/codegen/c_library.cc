@@ -6,7 +6,9 @@ namespace {
 std::vector<SystemLibrary> MakeLibraries() {
   // Functions that the runtime (runtime/platform.h) and LLVM's code call.
   SystemLibrary libc{"libc.so.6",
-                     {"__errno_location",
+                     {"__cxa_atexit",
+                      "__cxa_finalize",
+                      "__errno_location",
                       "aligned_alloc",
                       "clock_gettime",
                       "close",

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "compiler/codegen/device_ops.h"
 #include "compiler/codegen/emitter.h"
+#include "compiler/codegen/opencl_source.h"
 #include "compiler/codegen/optimize.h"
 #include "compiler/codegen/target_machine.h"
 #include "compiler/ir/visitor.h"
@@ -113,24 +114,15 @@ std::string Print(const llvm::Module& module) {
   return text;
 }
 
-}  // namespace
+// The functions as kernels, and how the host launches these.
+struct Kernels {
+  std::vector<DeviceFunction> functions;
+  std::vector<NamedKernel> list;
+};
 
-absl::StatusOr<DeviceModule> EmitDeviceModule(
-    std::span<const LoweredFunction> functions, const target::Target& target,
-    DeviceCode kind) {
-  const bool simulated = target.is_simulated();
-  const Options options{simulated ? target.HostPart() : target};
-  TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine,
-                      GetTargetMachine(options.target));
-  llvm::LLVMContext context;
-  llvm::Module module("tilefarm", context);
-  module.setTargetTriple(options.target.triple);
-  module.setDataLayout(machine->createDataLayout());
-  if (simulated) module.setPICLevel(llvm::PICLevel::BigPIC);
-  const std::unique_ptr<DeviceOps> device =
-      simulated ? SimulatedOps(module) : NvptxOps(module, *target.gpu);
-  Emitter emitter(module, options);
-  DeviceModule out;
+absl::StatusOr<Kernels> MakeKernels(std::span<const LoweredFunction> functions,
+                                    const target::GpuLimits& limits) {
+  Kernels out;
   for (const LoweredFunction& function : functions) {
     if (!function.packed.empty()) {
       return absl::InvalidArgumentError(
@@ -138,8 +130,8 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
                        ": a GPU packs no constants ahead of time"));
     }
     const ir::PrimFunc& lowered = *function.function;
-    TF_ASSIGN_OR_RETURN(const lower::KernelSequence sequence,
-                        lower::SplitKernels(lowered, *target.gpu));
+    TF_ASSIGN_OR_RETURN(lower::KernelSequence sequence,
+                        lower::SplitKernels(lowered, limits));
     const auto accesses = AccessesOf(lowered.body);
     DeviceFunction& described = out.functions.emplace_back();
     described.symbol = function.symbol;
@@ -155,12 +147,46 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
       numbers.emplace(workspace.get(), static_cast<int>(numbers.size()));
       described.workspace_bytes.push_back(BytesOf(*workspace));
     }
-    for (const lower::Kernel& kernel : sequence.kernels) {
-      const std::string name =
+    for (lower::Kernel& kernel : sequence.kernels) {
+      std::string name =
           absl::StrCat(function.symbol, "_kernel", described.kernels.size());
-      TF_RETURN_IF_ERROR(emitter.EmitKernel(kernel, name, *device));
       described.kernels.push_back(Describe(kernel, name, numbers));
+      out.list.push_back({std::move(name), std::move(kernel)});
     }
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceModule> EmitDeviceModule(
+    std::span<const LoweredFunction> functions, const target::Target& target,
+    DeviceCode kind) {
+  TF_ASSIGN_OR_RETURN(Kernels kernels, MakeKernels(functions, *target.gpu));
+  DeviceModule out;
+  out.functions = std::move(kernels.functions);
+  if (target.is_opencl()) {
+    if (kind == DeviceCode::kLlvmIr || kind == DeviceCode::kOptimizedLlvmIr) {
+      return absl::InvalidArgumentError(
+          "OpenCL C is not made by LLVM; its text is the assembly");
+    }
+    TF_ASSIGN_OR_RETURN(out.code, EmitOpenClSource(kernels.list));
+    return out;
+  }
+  const bool simulated = target.is_simulated();
+  const Options options{simulated ? target.HostPart() : target};
+  TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine,
+                      GetTargetMachine(options.target));
+  llvm::LLVMContext context;
+  llvm::Module module("tilefarm", context);
+  module.setTargetTriple(options.target.triple);
+  module.setDataLayout(machine->createDataLayout());
+  if (simulated) module.setPICLevel(llvm::PICLevel::BigPIC);
+  const std::unique_ptr<DeviceOps> device =
+      simulated ? SimulatedOps(module) : NvptxOps(module, *target.gpu);
+  Emitter emitter(module, options);
+  for (const NamedKernel& kernel : kernels.list) {
+    TF_RETURN_IF_ERROR(emitter.EmitKernel(kernel.kernel, kernel.name, *device));
   }
   TF_RETURN_IF_ERROR(VerifyModule(module, "as emitted"));
   if (!simulated) TF_RETURN_IF_ERROR(CheckCalls(module));

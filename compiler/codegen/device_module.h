@@ -14,7 +14,7 @@
 namespace tilefarm::codegen {
 
 enum class DeviceCode {
-  kFinal,  // PTX text; for "sim" an ELF object of the host
+  kFinal,  // PTX; OpenCL C; for "sim" an ELF object of the host
   kAssembly,
   kLlvmIr,
   kOptimizedLlvmIr,
@@ -27,7 +27,8 @@ struct DeviceModule {
 
 // Of functions in lowered form for a GPU. Kernels are named SYMBOL_kernelN.
 // InvalidArgument: a kernel exceeds the target's limits, or calls a function
-// that the device does not have. Internal: LLVM rejected the code.
+// that the device does not have; OpenCL C is not made by LLVM, which has no
+// form of it. Internal: LLVM rejected the code.
 absl::StatusOr<DeviceModule> EmitDeviceModule(
     std::span<const LoweredFunction> functions, const target::Target& target,
     DeviceCode kind = DeviceCode::kFinal);

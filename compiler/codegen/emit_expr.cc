@@ -10,10 +10,6 @@
 namespace tilefarm::codegen {
 namespace {
 
-bool AnyHasLoad(const std::vector<ir::Expr>& exprs) {
-  return std::any_of(exprs.begin(), exprs.end(), HasLoad);
-}
-
 // The number in every lane of a constant.
 std::optional<double> NumberOf(const ir::Expr& expr) {
   if (const auto* same = ir::As<ir::BroadcastNode>(expr)) {
@@ -50,51 +46,6 @@ bool IsClampedTo(ir::DataType to, const ir::Expr& value) {
 }
 
 }  // namespace
-
-bool RoundsTo16Bits(const ir::CastNode& cast) {
-  const ir::DataType from = cast.value->dtype;
-  return cast.dtype.is_float() && cast.dtype.bits == 16 &&
-         (from.is_float() || from.bits > 8);
-}
-
-bool HasLoad(const ir::Expr& expr) {
-  switch (expr->kind) {
-    case ir::ExprKind::kLoad:
-      return true;
-    case ir::ExprKind::kVar:
-    case ir::ExprKind::kIntConst:
-    case ir::ExprKind::kFloatConst:
-      return false;
-    case ir::ExprKind::kBinary: {
-      const auto* e = ir::As<ir::BinaryNode>(expr);
-      return HasLoad(e->a) || HasLoad(e->b);
-    }
-    case ir::ExprKind::kNot:
-      return HasLoad(ir::As<ir::NotNode>(expr)->a);
-    case ir::ExprKind::kCast:
-      return HasLoad(ir::As<ir::CastNode>(expr)->value);
-    case ir::ExprKind::kSelect: {
-      const auto* e = ir::As<ir::SelectNode>(expr);
-      return HasLoad(e->condition) || HasLoad(e->true_value) ||
-             HasLoad(e->false_value);
-    }
-    case ir::ExprKind::kCall:
-      return AnyHasLoad(ir::As<ir::CallNode>(expr)->args);
-    case ir::ExprKind::kMachineOp:
-      return AnyHasLoad(ir::As<ir::MachineOpNode>(expr)->args);
-    case ir::ExprKind::kLet: {
-      const auto* e = ir::As<ir::LetNode>(expr);
-      return HasLoad(e->value) || HasLoad(e->body);
-    }
-    case ir::ExprKind::kRamp: {
-      const auto* e = ir::As<ir::RampNode>(expr);
-      return HasLoad(e->base) || HasLoad(e->stride);
-    }
-    case ir::ExprKind::kBroadcast:
-      return HasLoad(ir::As<ir::BroadcastNode>(expr)->value);
-  }
-  return false;
-}
 
 llvm::Type* Emitter::RegisterType(ir::DataType dtype) {
   llvm::Type* element = nullptr;

@@ -10,39 +10,8 @@
 namespace tilefarm::codegen {
 namespace {
 
-// Of parameters, workspaces and what a thread allocates; also the widest
-// access.
-constexpr int64_t kDeviceAlignment = 16;
-
 // An operation besides those of emit_memory.cc.
 constexpr int kPartOfAddress = -2;
-
-// A number that the index is a multiple of, whatever its variables are.
-int64_t DivisorOf(const ir::Expr& index) {
-  constexpr int64_t kMost = int64_t{1} << 20;
-  if (const auto value = ir::AsInt(index)) {
-    return *value == 0 ? kMost : std::gcd(*value, kMost);
-  }
-  const auto* binary = ir::As<ir::BinaryNode>(index);
-  if (binary == nullptr) return 1;
-  const int64_t a = DivisorOf(binary->a), b = DivisorOf(binary->b);
-  const std::optional<int64_t> constant = ir::AsInt(binary->b);
-  switch (binary->op) {
-    case ir::BinaryOp::kAdd:
-    case ir::BinaryOp::kSub:
-    case ir::BinaryOp::kMin:
-    case ir::BinaryOp::kMax:
-      return std::gcd(a, b);
-    case ir::BinaryOp::kMul:
-      return std::min(kMost, a * b);
-    case ir::BinaryOp::kFloorMod:
-      return constant.value_or(0) > 0 ? std::gcd(a, *constant) : 1;
-    case ir::BinaryOp::kFloorDiv:
-      return constant.value_or(0) > 0 && a % *constant == 0 ? a / *constant : 1;
-    default:
-      return 1;
-  }
-}
 
 }  // namespace
 

@@ -104,37 +104,6 @@ llvm::Value* FloatToBFloatBits(llvm::IRBuilder<>& b, llvm::Value* value) {
 
 }  // namespace
 
-std::optional<RampForm> AsRamp(const ir::Expr& index) {
-  if (const auto* ramp = ir::As<ir::RampNode>(index)) {
-    return RampForm{ramp->base, ramp->stride};
-  }
-  if (const auto* broadcast = ir::As<ir::BroadcastNode>(index)) {
-    return RampForm{broadcast->value, ir::ConstOf(index->dtype.element(), 0)};
-  }
-  const auto* binary = ir::As<ir::BinaryNode>(index);
-  if (binary == nullptr) return std::nullopt;
-  if (binary->op != ir::BinaryOp::kAdd && binary->op != ir::BinaryOp::kSub &&
-      binary->op != ir::BinaryOp::kMul) {
-    return std::nullopt;
-  }
-  const auto a = AsRamp(binary->a);
-  const auto b = AsRamp(binary->b);
-  if (!a || !b) return std::nullopt;
-  if (binary->op == ir::BinaryOp::kAdd) {
-    return RampForm{a->base + b->base, a->stride + b->stride};
-  }
-  if (binary->op == ir::BinaryOp::kSub) {
-    return RampForm{a->base - b->base, a->stride - b->stride};
-  }
-  if (ir::IsConstInt(b->stride, 0)) {
-    return RampForm{a->base * b->base, a->stride * b->base};
-  }
-  if (ir::IsConstInt(a->stride, 0)) {
-    return RampForm{a->base * b->base, a->base * b->stride};
-  }
-  return std::nullopt;
-}
-
 llvm::Type* Emitter::MemoryType(ir::DataType dtype) {
   llvm::Type* element = nullptr;
   if (dtype.code == ir::TypeCode::kBFloat) {

@@ -7,7 +7,6 @@
 // group of them (streaming_choice.h). The alignment of buffers depends on the
 // caller, so it is tested once per call; the alignment of indices must follow
 // from their form.
-#include <numeric>
 #include <set>
 
 #include "compiler/codegen/emitter.h"
@@ -19,30 +18,6 @@
 
 namespace tilefarm::codegen {
 namespace {
-
-// A number that divides the index for all values of its variables; 0 if the
-// index is 0.
-int64_t DivisorOf(const ir::Expr& index) {
-  if (const std::optional<int64_t> value = ir::AsInt(index)) {
-    return *value < 0 ? -*value : *value;
-  }
-  const auto* binary = ir::As<ir::BinaryNode>(index);
-  if (binary == nullptr) return 1;
-  const int64_t a = DivisorOf(binary->a), b = DivisorOf(binary->b);
-  switch (binary->op) {
-    case ir::BinaryOp::kAdd:
-    case ir::BinaryOp::kSub:
-    case ir::BinaryOp::kMin:
-    case ir::BinaryOp::kMax:
-      return std::gcd(a, b);
-    case ir::BinaryOp::kMul: {
-      int64_t product = 1;
-      return __builtin_mul_overflow(a, b, &product) ? 1 : product;
-    }
-    default:
-      return 1;
-  }
-}
 
 struct LoadedBuffers : ir::Visitor {
   std::set<const ir::BufferNode*> loaded;

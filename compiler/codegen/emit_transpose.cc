@@ -6,6 +6,7 @@
 //   between them:      even and odd groups of 16 bytes (vshuff32x4, vperm2f128)
 //
 // n log2(n) shuffles for n rows, instead of n * n loads of single lanes.
+#include <algorithm>
 #include <bit>
 #include <vector>
 

@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/device_ops.h"
+#include "compiler/codegen/expr_facts.h"
 #include "compiler/codegen/vector_math.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/stmt.h"
@@ -35,14 +36,6 @@
 #include "llvm/IR/Module.h"
 
 namespace tilefarm::codegen {
-
-// An index of the form base + stride * lane, where both are scalars.
-struct RampForm {
-  ir::Expr base;
-  ir::Expr stride;
-};
-// Recognises Ramp, Broadcast and their sums and products; nullopt otherwise.
-std::optional<RampForm> AsRamp(const ir::Expr& index);
 
 class Emitter {
  public:
@@ -304,11 +297,6 @@ class Emitter {
 
 // The number of sums in a matrix unit's tile.
 inline constexpr int kTileLanes = 256;
-
-// Whether evaluating the expression reads memory.
-bool HasLoad(const ir::Expr& expr);
-// Whether the cast is to a 16-bit float, which may not have the value.
-bool RoundsTo16Bits(const ir::CastNode& cast);
 
 template <typename Make>
 llvm::Value* Emitter::Known(const IndexOperation& operation, Make make) {

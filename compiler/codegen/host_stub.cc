@@ -21,7 +21,8 @@ constexpr std::string_view kElfMagic("\177ELF", 4);
 
 absl::Status CheckKernel(const DeviceFunction& function,
                          const DeviceKernel& kernel,
-                         const target::GpuLimits& limits) {
+                         const target::Target& target) {
+  const target::GpuLimits& limits = *target.gpu;
   const auto wrong = [&](const std::string& what) {
     return absl::InternalError(absl::StrCat(
         "the kernel '", kernel.name, "' of '", function.symbol, "': ", what));
@@ -56,6 +57,9 @@ absl::Status CheckKernel(const DeviceFunction& function,
     if (map.buffer < 0 || static_cast<size_t>(map.buffer) >= buffers) {
       return wrong("a tensor map of a buffer that is none");
     }
+  }
+  if (target.is_opencl() && !kernel.maps.empty()) {
+    return wrong("tensor maps, which OpenCL does not have");
   }
   if (kernel.maps.size() > TF_GPU_MAX_MAPS) {
     return wrong(absl::StrCat(kernel.maps.size(), " tensor maps"));
@@ -101,7 +105,7 @@ absl::Status Check(std::span<const DeviceFunction> functions,
                        static_cast<int>(TF_GPU_MAX_BUFFERS), " are possible"));
     }
     for (const DeviceKernel& kernel : function.kernels) {
-      TF_RETURN_IF_ERROR(CheckKernel(function, kernel, *target.gpu));
+      TF_RETURN_IF_ERROR(CheckKernel(function, kernel, target));
       if (target.is_simulated() && exported.contains(kernel.name)) {
         return absl::InvalidArgumentError(absl::StrCat(
             "a function and a kernel have the symbol '", kernel.name, "'"));
@@ -111,11 +115,18 @@ absl::Status Check(std::span<const DeviceFunction> functions,
   return absl::OkStatus();
 }
 
+// What the names of the runtime's functions for the target begin with.
+std::string RuntimePrefix(const target::Target& target) {
+  if (target.is_simulated()) return "tf_rt_sim";
+  return target.is_opencl() ? "tf_rt_opencl" : "tf_rt_cuda";
+}
+
 class StubEmitter {
  public:
-  StubEmitter(llvm::Module& module, bool simulated)
+  StubEmitter(llvm::Module& module, const target::Target& target)
       : module_(module),
-        simulated_(simulated),
+        simulated_(target.is_simulated()),
+        runtime_(RuntimePrefix(target)),
         b_(module.getContext()),
         ptr_(b_.getPtrTy()),
         i32_(b_.getInt32Ty()) {}
@@ -129,9 +140,8 @@ class StubEmitter {
       EmitRun(function, description, /*waits=*/false);
       EmitError(function);
     }
-    llvm::FunctionCallee shutdown =
-        Hidden(simulated_ ? "tf_rt_sim_shutdown" : "tf_rt_cuda_shutdown",
-               llvm::FunctionType::get(b_.getVoidTy(), false));
+    llvm::FunctionCallee shutdown = Hidden(
+        runtime_ + "_shutdown", llvm::FunctionType::get(b_.getVoidTy(), false));
     llvm::appendToGlobalDtors(
         module_, llvm::cast<llvm::Function>(shutdown.getCallee()), 65535);
   }
@@ -295,7 +305,7 @@ class StubEmitter {
     llvm::Value* stream = waits ? static_cast<llvm::Value*>(Null())
                                 : static_cast<llvm::Value*>(run->getArg(0));
     b_.CreateRet(b_.CreateCall(
-        Hidden(simulated_ ? "tf_rt_sim_run" : "tf_rt_cuda_run",
+        Hidden(runtime_ + "_run",
                llvm::FunctionType::get(i32_, {ptr_, ptr_, ptr_, i32_}, false)),
         {description, parameters, stream, b_.getInt32(waits)}));
   }
@@ -308,6 +318,7 @@ class StubEmitter {
 
   llvm::Module& module_;
   const bool simulated_;
+  const std::string runtime_;
   llvm::IRBuilder<> b_;
   llvm::PointerType* ptr_;
   llvm::Type* i32_;
@@ -330,7 +341,7 @@ absl::StatusOr<std::string> EmitHostStub(
   module.setTargetTriple(host.triple);
   module.setDataLayout(machine->createDataLayout());
   module.setPICLevel(llvm::PICLevel::BigPIC);
-  StubEmitter(module, target.is_simulated()).Emit(functions, image);
+  StubEmitter(module, target).Emit(functions, image);
   TF_RETURN_IF_ERROR(VerifyModule(module, "the host's stub"));
   SetTargetAttributes(module, host);
   return EmitCode(module, *machine, llvm::CodeGenFileType::ObjectFile);

@@ -1,12 +1,12 @@
 // The host's part of a GPU artifact: exported functions that launch kernels.
 //
 //   SYMBOL(p0, p1)            int: runs the kernels and waits
-//   SYMBOL_on(stream, p0, p1) int: enqueues them
+//   SYMBOL_on(stream, p0, p1) int: enqueues them (a queue in OpenCL)
 //   SYMBOL_error()            const char*: this thread's last error
 //     |
 //   tf_gpu_function (runtime/gpu.h): constant data, with the device's code
 //     |
-//   runtime/cuda.c, or runtime/sim.c for simulated targets
+//   runtime/cuda.c, runtime/opencl.c, or runtime/sim.c for simulated targets
 #ifndef TILEFARM_COMPILER_CODEGEN_HOST_STUB_H_
 #define TILEFARM_COMPILER_CODEGEN_HOST_STUB_H_
 
@@ -38,7 +38,8 @@ struct DeviceKernel {
   std::string name;
   std::array<uint32_t, 3> grid = {1, 1, 1};
   std::array<uint32_t, 3> block = {1, 1, 1};  // threads
-  uint32_t shared_bytes = 0;                  // dynamic shared memory
+  // Dynamic shared memory; in OpenCL the local memory that the source declares.
+  uint32_t shared_bytes = 0;
   // Numbers of buffers: the function's parameters, then its workspaces.
   std::vector<int> arguments;
   std::vector<DeviceTensorMap> maps;
@@ -57,9 +58,9 @@ struct DeviceFunction {
 std::vector<std::string> DeviceSymbols(const std::string& symbol);
 
 // An ELF object for target.HostPart(), to be linked by LinkSharedObject or
-// LinkArchive. `image` is PTX or a cubin with all kernels; empty for simulated
-// targets, whose kernels are functions of these names in another object of the
-// artifact:
+// LinkArchive. `image` is PTX, a cubin or OpenCL C with all kernels; empty for
+// simulated targets, whose kernels are functions of these names in another
+// object of the artifact:
 //   void NAME(const struct tf_sim_thread*, void* const* buffers)
 // InvalidArgument: two functions export one symbol. Internal: descriptions that
 // contradict themselves or the target's limits. The same input gives the same

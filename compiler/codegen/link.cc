@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 // Prefixes of functions that the runtime defines, in the caller's symbol table.
 constexpr std::string_view kRuntimePrefixes[] = {"tf_rt_", "__aeabi_"};
 constexpr std::string_view kGpuPrefixes[] = {"tf_rt_cuda_", "tf_rt_gpu_",
-                                             "tf_rt_sim_"};
+                                             "tf_rt_opencl_", "tf_rt_sim_"};
 
 // How LLD is called; the name tells it what to link.
 constexpr char kLinkElf[] = "ld.lld";

@@ -1,5 +1,7 @@
 #include "compiler/codegen/optimize.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"

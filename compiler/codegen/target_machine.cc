@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/runtime/embedded.h"
 #include "compiler/target/isa.h"

@@ -107,6 +107,8 @@ absl::StatusOr<std::vector<std::string>> EmitObjects(
   std::string image;
   if (target.is_simulated()) {
     objects.push_back(std::move(device.code));
+  } else if (target.is_opencl()) {
+    image = std::move(device.code);
   } else {
     TF_ASSIGN_OR_RETURN(image, DeviceImage(std::move(device.code), target));
   }

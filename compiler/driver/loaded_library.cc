@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 namespace tilefarm::driver {

@@ -1,10 +1,12 @@
 #include "compiler/driver/npy.h"
 
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <regex>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

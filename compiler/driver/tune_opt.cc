@@ -74,7 +74,7 @@ std::vector<lower::Stage> Stages() {
   for (const lower::Stage& stage : lower::Stages()) stages.push_back(stage);
   stages.push_back({"llvm", "LLVM IR as emitted", "all"});
   stages.push_back({"llvm-opt", "LLVM IR after LLVM's passes", "all"});
-  stages.push_back({"asm", "assembly; PTX for GPUs", "all"});
+  stages.push_back({"asm", "assembly; PTX or OpenCL C for GPUs", "all"});
   return stages;
 }
 

@@ -8,6 +8,7 @@
 #ifndef TILEFARM_COMPILER_GRAPH_BUILDER_H_
 #define TILEFARM_COMPILER_GRAPH_BUILDER_H_
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <string>

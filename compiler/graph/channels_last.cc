@@ -48,7 +48,7 @@ DimOrder ChannelsLast(int ndim) {
 }
 
 // Whether the bytes are the same in both orders.
-bool KeepsBytes(const std::vector<int64_t>& shape) {
+bool KeepsBytesOfShape(const std::vector<int64_t>& shape) {
   int64_t positions = 1;
   for (size_t d = 2; d < shape.size(); ++d) positions *= shape[d];
   return shape[1] == 1 || positions == 1;
@@ -209,7 +209,8 @@ class Layouter {
       if (call.op != "reshape") continue;
       ForValues(call, [&](ValueId id) {
         const std::vector<int64_t>& shape = graph_.values[id].type.shape;
-        if (shape.size() >= 3 && !KeepsBytes(shape)) may_change_[id] = false;
+        if (shape.size() >= 3 && !KeepsBytesOfShape(shape))
+          may_change_[id] = false;
       });
     }
   }

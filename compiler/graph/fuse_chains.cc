@@ -29,7 +29,7 @@ namespace {
 using ir::As;
 
 // Calls that are looked at between two products.
-constexpr size_t kMostCalls = 32;
+constexpr size_t kMostCallsBetween = 32;
 
 // Whether the nest reads row r of `buffer` for row r of its result alone; the
 // rows are numbered by the first `dims` indices.
@@ -135,7 +135,7 @@ class ChainFinder {
           !nests_[static_cast<size_t>(call)] || !seen.insert(call).second) {
         continue;
       }
-      if (seen.size() > kMostCalls) return {};
+      if (seen.size() > kMostCallsBetween) return {};
       if (!has_product_[static_cast<size_t>(call)]) {
         const std::vector<ValueId>& inputs = CallAt(call).inputs;
         wanted.insert(wanted.end(), inputs.begin(), inputs.end());

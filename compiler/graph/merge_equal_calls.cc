@@ -1,3 +1,4 @@
+#include <cstddef>
 #include <map>
 #include <numeric>
 #include <utility>

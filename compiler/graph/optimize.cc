@@ -1,3 +1,5 @@
+#include <functional>
+#include <span>
 #include <utility>
 
 #include "base/status_macros.h"

@@ -1,5 +1,6 @@
 #include "compiler/graph/run_graph.h"
 
+#include <cstddef>
 #include <map>
 #include <utility>
 

@@ -8,6 +8,7 @@
 //
 // The factor or addend may be any constant whose elements are all equal.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <numeric>

@@ -10,6 +10,7 @@
 // wraps, so that both give the same bits. Left as they are: weights that do not
 // fit int8 without their zero point.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/visitor.h"
 

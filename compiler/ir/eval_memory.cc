@@ -1,4 +1,5 @@
 // Reads and writes elements in memory.
+#include <cstddef>
 #include <cstring>
 
 #include "compiler/ir/eval.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

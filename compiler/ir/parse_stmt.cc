@@ -1,5 +1,6 @@
 // Parses statements: suites, conditions, assignments.
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

@@ -2,6 +2,7 @@
 #include "compiler/ir/parser.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <unordered_set>
+#include <variant>
 
 namespace tilefarm::ir {
 namespace {

@@ -1,6 +1,7 @@
 #include "compiler/ir/regions.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "compiler/ir/affine.h"

@@ -1,5 +1,6 @@
 #include "compiler/ir/tensor_box.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"

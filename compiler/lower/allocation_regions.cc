@@ -11,6 +11,7 @@
 #include "compiler/arith/iter_map.h"
 #include "compiler/ir/thread_axis.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/gpu_passes.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -203,11 +204,6 @@ class AccessCollector : public ir::Visitor {
   size_t initialised_from_ = 0;
   size_t once_from_ = 0;
 };
-
-bool IsThreadLoop(const ForNode& loop) {
-  const auto axis = ir::ParseThreadAxis(loop.thread_tag);
-  return axis && ir::IsThreadIdx(*axis);
-}
 
 // Fills in the terms of the offsets.
 void AddTerms(const Access& access, Box& box) {

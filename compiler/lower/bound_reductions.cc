@@ -30,14 +30,14 @@ constexpr double kMaxEdges = 1.0 / 8;
 constexpr int64_t kMinTile = 64;
 
 // A nest that contains only loops and conditions around one store.
-struct Nest {
+struct GuardedNest {
   std::vector<const ForNode*> loops;
   std::vector<Expr> guards;
   const ir::StoreNode* store = nullptr;
 };
 
-std::optional<Nest> MatchNest(const Stmt& stmt) {
-  Nest nest;
+std::optional<GuardedNest> MatchNest(const Stmt& stmt) {
+  GuardedNest nest;
   const Stmt* at = &stmt;
   for (;;) {
     if (const auto* loop = ir::As<ForNode>(*at)) {
@@ -155,7 +155,7 @@ class ReductionBounder : public ir::Mutator {
         !ir::IsConstInt(s.min, 0) || pragma_.Unrolls(s)) {
       return self;
     }
-    const std::optional<Nest> nest = MatchNest(s.body);
+    const std::optional<GuardedNest> nest = MatchNest(s.body);
     if (!nest) return self;
     Expr from = ir::IntConst(0), end = s.extent;
     std::vector<Expr> taken;
@@ -181,7 +181,7 @@ class ReductionBounder : public ir::Mutator {
 
   // Whether different iterations of a loop access different elements, by their
   // indices or because the buffer is allocated inside of the loop.
-  bool IsSpatial(const Nest& nest, size_t i) const {
+  bool IsSpatial(const GuardedNest& nest, size_t i) const {
     const auto lives = scopes_.find(nest.store->buffer.get());
     return (lives != scopes_.end() && i < lives->second) ||
            Addresses(*nest.store, around_[i]);
@@ -190,7 +190,7 @@ class ReductionBounder : public ir::Mutator {
   // Whether the guard selects the terms of a sum for each element: it uses
   // spatial and reduce loops. For guards on only one kind, cutting loops gives
   // constant bounds.
-  bool IsOfTerms(const Nest& nest, const Expr& guard) const {
+  bool IsOfTerms(const GuardedNest& nest, const Expr& guard) const {
     bool spatial = false, reduces = false;
     for (size_t i = 0; i < around_.size(); ++i) {
       if (!ir::UsesVar(guard, around_[i])) continue;
@@ -202,7 +202,7 @@ class ReductionBounder : public ir::Mutator {
   // Serial reduction loops that contain the unrolled or vectorized ones.
   bool IsReductionNest(const ForNode& s) const {
     if (s.for_kind != ForKind::kSerial) return false;
-    const std::optional<Nest> nest = MatchNest(s.body);
+    const std::optional<GuardedNest> nest = MatchNest(s.body);
     if (!nest || Addresses(*nest->store, s.var.get())) return false;
     const auto lives = scopes_.find(nest->store->buffer.get());
     if (lives != scopes_.end() && around_.size() < lives->second) return false;
@@ -221,7 +221,7 @@ class ReductionBounder : public ir::Mutator {
   // for each row of the tile by itself. The widest guarded dimension of the
   // tile keeps its guards: without it, the tile would be too small.
   Stmt ShareEdges(const Stmt& root) {
-    const std::optional<Nest> nest = MatchNest(root);
+    const std::optional<GuardedNest> nest = MatchNest(root);
     if (!nest) return root;
     std::vector<EdgeGuard> guards = EdgeGuards(*nest);
     const ForNode* widest = nullptr;
@@ -275,7 +275,7 @@ class ReductionBounder : public ir::Mutator {
 
   // The guards that depend on a reduction of the nest and on at most one
   // dimension of its tile, besides loops around the nest.
-  std::vector<EdgeGuard> EdgeGuards(const Nest& nest) {
+  std::vector<EdgeGuard> EdgeGuards(const GuardedNest& nest) {
     const size_t mark = math_.Mark();
     for (const ForNode* loop : nest.loops) {
       math_.Bind(loop->var.get(), 0,
@@ -291,7 +291,7 @@ class ReductionBounder : public ir::Mutator {
 
   // Whether the nest computes the same, in the same order for each element, if
   // this loop becomes the outermost one.
-  bool MayGoFirst(const Nest& nest, const ForNode& loop) {
+  bool MayGoFirst(const GuardedNest& nest, const ForNode& loop) {
     bool updates = true;
     ir::PostOrderExprs(nest.store->value, [&](const Expr& e) {
       const auto* load = ir::As<ir::LoadNode>(e);
@@ -311,7 +311,8 @@ class ReductionBounder : public ir::Mutator {
     return updates && Determines(math_, {dims}, loop.var.get(), Extent(loop));
   }
 
-  std::optional<EdgeGuard> AsEdgeGuard(const Nest& nest, const Expr& guard) {
+  std::optional<EdgeGuard> AsEdgeGuard(const GuardedNest& nest,
+                                       const Expr& guard) {
     const auto bound = AsUpperBound(math_, guard);
     if (!bound) return std::nullopt;
     const ForNode* tile = nullptr;

@@ -19,23 +19,23 @@ using ir::Stmt;
 
 enum class Verdict { kIndependent, kUnknown, kConflict };
 
-struct Access {
+struct LoopAccess {
   AccessDims dims;   // terms that vary in the loop, and the constant
   AccessDims fixed;  // the other terms
 };
 
 struct BufferAccesses {
   const ir::BufferNode* buffer = nullptr;
-  std::vector<Access> accesses;
+  std::vector<LoopAccess> accesses;
   bool stored = false;
   // Some store runs in every iteration and writes the same element in each.
   bool same_place = false;
 };
 
 // The accesses below one loop to buffers that outlive an iteration.
-class AccessCollector : public ir::Visitor {
+class LoopAccessCollector : public ir::Visitor {
  public:
-  explicit AccessCollector(const ir::ForNode& loop) {
+  explicit LoopAccessCollector(const ir::ForNode& loop) {
     variant_.insert(loop.var.get());
     Bind(loop);
     Visit(loop.body);
@@ -93,7 +93,7 @@ class AccessCollector : public ir::Visitor {
     const auto [at, added] = numbers_.emplace(buffer, buffers_.size());
     if (added) buffers_.push_back({buffer});
     BufferAccesses& known = buffers_[at->second];
-    Access access;
+    LoopAccess access;
     bool varies = false;
     // The offset distinguishes elements that x // 40 or x % 40 alone does not.
     Expr offset = ir::IntConst(0);
@@ -108,7 +108,7 @@ class AccessCollector : public ir::Visitor {
   }
 
   // Whether the index varies inside the loop.
-  bool AddDimension(const Expr& index, Access& access) {
+  bool AddDimension(const Expr& index, LoopAccess& access) {
     const Linear linear = math_.Decompose(index);
     Linear variant, fixed;
     variant.constant = linear.constant;
@@ -145,7 +145,7 @@ bool SameLinear(const Linear& a, const Linear& b) {
 Verdict Judge(const ir::ForNode& loop, std::string& where) {
   const auto extent = ir::AsInt(loop.extent);
   if (extent && *extent <= 1) return Verdict::kIndependent;
-  AccessCollector collector(loop);
+  LoopAccessCollector collector(loop);
   Verdict verdict = Verdict::kIndependent;
   for (const BufferAccesses& known : collector.buffers()) {
     if (!known.stored) continue;
@@ -153,7 +153,7 @@ Verdict Judge(const ir::ForNode& loop, std::string& where) {
     std::vector<AccessDims> accesses(known.accesses.size());
     for (size_t d = 0; d < known.accesses[0].dims.size(); ++d) {
       bool comparable = true;
-      for (const Access& access : known.accesses) {
+      for (const LoopAccess& access : known.accesses) {
         comparable &= SameLinear(access.fixed[d], known.accesses[0].fixed[d]);
       }
       if (!comparable) continue;

@@ -35,13 +35,6 @@ void AddTerms(const Expr& e, std::vector<Expr>* terms) {
   }
 }
 
-const ir::LoadNode* WidenedLoad(const Expr& e) {
-  const auto* cast = ir::As<ir::CastNode>(e);
-  const auto* load =
-      cast == nullptr ? nullptr : ir::As<ir::LoadNode>(cast->value);
-  return load != nullptr && load->predicate == nullptr ? load : nullptr;
-}
-
 std::optional<Product> AsProduct(const Expr& e) {
   const auto* product = ir::As<ir::BinaryNode>(e);
   if (product == nullptr || product->op != BinaryOp::kMul) return std::nullopt;

@@ -8,11 +8,13 @@
 #ifndef TILEFARM_COMPILER_LOWER_GPU_PASSES_H_
 #define TILEFARM_COMPILER_LOWER_GPU_PASSES_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/ir/tensor_box.h"
 #include "compiler/ir/thread_axis.h"
@@ -28,10 +30,12 @@ namespace tilefarm::lower {
 absl::StatusOr<ir::Stmt> LegalizeThreads(const ir::PrimFunc& function);
 
 // Plain form. A loop of threads that all update one element, B[i] = B[i] op x,
-// combines a partial result of each: by shuffles within a warp, then through
-// shared memory. InvalidArgument if its body has anything but such an update.
-// Buffers that are allocated around kernels get the scope "global".
-absl::StatusOr<ir::Stmt> LowerThreadReductions(const ir::Stmt& stmt);
+// combines a partial result of each: by shuffles within a warp, where the
+// target has them, then through shared memory. InvalidArgument if its body has
+// anything but such an update. Buffers that are allocated around kernels get
+// the scope "global".
+absl::StatusOr<ir::Stmt> LowerThreadReductions(const ir::Stmt& stmt,
+                                               const target::GpuLimits& limits);
 
 // Plain form. Makes each statement below the root a kernel: all loops of one
 // axis become the axis's loop around the kernel, with conditions where it has
@@ -73,6 +77,18 @@ absl::StatusOr<ir::Stmt> LowerWarpMatrices(const ir::Stmt& stmt,
 
 // Whether the statement has a barrier.
 bool HasBarrier(const ir::Stmt& stmt);
+
+// Whether the loop is bound to threads of a block: not to blocks, and not to
+// virtual threads.
+bool IsThreadLoop(const ir::ForNode& loop);
+
+// The operation, which has no value, as a statement.
+ir::Stmt Effect(ir::Expr op);
+ir::Stmt Effect(ir::MachineOp op, std::vector<ir::Expr> args);
+
+// The most stages of a pipeline. More are of no use: a block has memory for
+// fewer.
+inline constexpr int64_t kMostStages = 16;
 
 // The iterations of one axis of a kernel.
 struct KernelAxis {

@@ -1,6 +1,8 @@
-// The names of arith that most passes use.
+// The names of arith, and of what is built on them, that most passes use.
 #ifndef TILEFARM_COMPILER_LOWER_INDEX_MATH_H_
 #define TILEFARM_COMPILER_LOWER_INDEX_MATH_H_
+
+#include <algorithm>
 
 #include "compiler/arith/index_math.h"
 #include "compiler/ir/stmt.h"
@@ -13,6 +15,24 @@ using arith::Linear;
 
 inline bool SameExpr(const ir::Expr& a, const ir::Expr& b) {
   return arith::ExprEqual(a, b);
+}
+
+// Whether the value is what the store overwrites: a load, without a predicate,
+// of the same element.
+inline bool IsElementOf(const ir::Expr& e, const ir::StoreNode& store) {
+  const auto* load = ir::As<ir::LoadNode>(e);
+  return load != nullptr && load->buffer == store.buffer &&
+         load->predicate == nullptr &&
+         std::ranges::equal(load->indices, store.indices, SameExpr);
+}
+
+// The load, without a predicate, of which the value is a cast; null: it is
+// something else.
+inline const ir::LoadNode* WidenedLoad(const ir::Expr& e) {
+  const auto* cast = ir::As<ir::CastNode>(e);
+  const auto* load =
+      cast == nullptr ? nullptr : ir::As<ir::LoadNode>(cast->value);
+  return load != nullptr && load->predicate == nullptr ? load : nullptr;
 }
 
 // Binds the loop's variable to its range, until an earlier mark is restored.

@@ -34,7 +34,7 @@ bool HasOp(const Stmt& stmt, ir::MachineOp wanted) {
 }
 
 // An access to memory that other threads of the block see.
-struct Access {
+struct SharedAccess {
   const ir::BufferNode* buffer = nullptr;
   bool write = false;
   AccessDims dims;  // and the offset, if there are several dimensions
@@ -47,7 +47,7 @@ struct Access {
   // later one is visited.
   const ForNode* earlier = nullptr;
 };
-using Accesses = std::vector<Access>;
+using SharedAccesses = std::vector<SharedAccess>;
 
 struct Axis {
   const ir::VarNode* var;
@@ -67,12 +67,13 @@ void AddZeros(const Expr& condition, std::set<const ir::VarNode*>& zeros) {
   }
 }
 
-class AccessCollector : public ir::Visitor {
+class SharedAccessCollector : public ir::Visitor {
  public:
-  AccessCollector(IndexMath& math, std::set<const ir::VarNode*> first_only)
+  SharedAccessCollector(IndexMath& math,
+                        std::set<const ir::VarNode*> first_only)
       : math_(math), first_only_(std::move(first_only)) {}
   using Visitor::Visit;
-  Accesses accesses;
+  SharedAccesses accesses;
 
  protected:
   void VisitIf(const ir::IfNode& s) override {
@@ -100,7 +101,7 @@ class AccessCollector : public ir::Visitor {
   void Add(const ir::BufferNode* buffer, const std::vector<Expr>& indices,
            bool write) {
     if (ir::ScopeOf(*buffer) == ir::MemoryScope::kLocal) return;
-    Access access;
+    SharedAccess access;
     access.buffer = buffer;
     access.write = write;
     access.first_only = first_only_;
@@ -118,10 +119,7 @@ class AccessCollector : public ir::Visitor {
   std::set<const ir::VarNode*> first_only_;
 };
 
-Stmt Barrier() {
-  return std::make_shared<const ir::EvaluateNode>(
-      ir::MakeMachineOp(ir::MachineOp::kBarrier, {}));
-}
+Stmt Barrier() { return Effect(ir::MachineOp::kBarrier, {}); }
 
 // Works on the code of one thread, in program order. `pending` has the accesses
 // since the last barrier.
@@ -130,14 +128,14 @@ class BarrierInserter {
   absl::Status status;
 
   Stmt Kernel(const ForNode& outermost) {
-    Accesses pending;
+    SharedAccesses pending;
     return Loop(outermost, pending);
   }
 
  private:
   // Whether different threads may access one element. Variables may have other
   // values in either access, as in different iterations of a loop.
-  bool Conflict(const Access& a, const Access& b) {
+  bool Conflict(const SharedAccess& a, const SharedAccess& b) {
     if (a.buffer != b.buffer || (!a.write && !b.write)) return false;
     if (a.earlier == nullptr && AreVersions(a, b)) return false;
     // Each iteration has elements of its own.
@@ -160,7 +158,7 @@ class BarrierInserter {
 
   // Whether some index differs, by what is left of a division by a constant:
   // k % 3 and (k + 2) % 3, with the same k.
-  bool AreVersions(const Access& a, const Access& b) {
+  bool AreVersions(const SharedAccess& a, const SharedAccess& b) {
     for (size_t d = 0; d < a.indices.size(); ++d) {
       const auto* x = ir::As<ir::BinaryNode>(a.indices[d]);
       const auto* y = ir::As<ir::BinaryNode>(b.indices[d]);
@@ -182,9 +180,9 @@ class BarrierInserter {
     return false;
   }
 
-  bool Conflict(const Accesses& before, const Accesses& after) {
-    for (const Access& a : before) {
-      for (const Access& b : after) {
+  bool Conflict(const SharedAccesses& before, const SharedAccesses& after) {
+    for (const SharedAccess& a : before) {
+      for (const SharedAccess& b : after) {
         if (Conflict(a, b)) return true;
       }
     }
@@ -192,24 +190,24 @@ class BarrierInserter {
   }
 
   template <typename Node>
-  Accesses Collect(const Node& node) {
-    AccessCollector collector(math_, first_only_);
+  SharedAccesses Collect(const Node& node) {
+    SharedAccessCollector collector(math_, first_only_);
     collector.Visit(node);
     return std::move(collector.accesses);
   }
 
   // Starts anew after a barrier in front of `after` if one is needed there.
-  bool NeedsBarrier(const Accesses& after, Accesses& pending) {
+  bool NeedsBarrier(const SharedAccesses& after, SharedAccesses& pending) {
     if (!Conflict(pending, after)) return false;
-    std::erase_if(pending, [](const Access& a) { return !a.in_flight; });
+    std::erase_if(pending, [](const SharedAccess& a) { return !a.in_flight; });
     return true;
   }
 
-  static void Append(const Accesses& more, Accesses& to) {
+  static void Append(const SharedAccesses& more, SharedAccesses& to) {
     to.insert(to.end(), more.begin(), more.end());
   }
 
-  Stmt Visit(const Stmt& stmt, Accesses& pending) {
+  Stmt Visit(const Stmt& stmt, SharedAccesses& pending) {
     switch (stmt->kind) {
       case ir::StmtKind::kSeq: {
         std::vector<Stmt> out;
@@ -236,7 +234,7 @@ class BarrierInserter {
       }
       case ir::StmtKind::kLetStmt: {
         const auto& let = *ir::As<ir::LetStmtNode>(stmt);
-        Accesses value = Collect(let.value);
+        SharedAccesses value = Collect(let.value);
         const bool before = NeedsBarrier(value, pending);
         Append(value, pending);
         lets_.insert(let.var.get());
@@ -253,10 +251,10 @@ class BarrierInserter {
       // What arrived is visible to other threads after the next barrier.
       const auto* op = ir::As<ir::MachineOpNode>(evaluate->value);
       if (op != nullptr && op->op == ir::MachineOp::kWait) {
-        for (Access& access : pending) access.in_flight = false;
+        for (SharedAccess& access : pending) access.in_flight = false;
       }
     }
-    const Accesses accesses = Collect(stmt);
+    const SharedAccesses accesses = Collect(stmt);
     CheckUpdate(accesses);
     const bool before = NeedsBarrier(accesses, pending);
     Append(accesses, pending);
@@ -264,12 +262,13 @@ class BarrierInserter {
   }
 
   // No barrier helps where several threads update one element at a time.
-  void CheckUpdate(const Accesses& accesses) {
+  void CheckUpdate(const SharedAccesses& accesses) {
     if (accesses.empty() || !accesses.back().write) return;
-    const Access& store = accesses.back();
-    const bool updates = std::ranges::any_of(accesses, [&](const Access& a) {
-      return !a.write && a.buffer == store.buffer;
-    });
+    const SharedAccess& store = accesses.back();
+    const bool updates =
+        std::ranges::any_of(accesses, [&](const SharedAccess& a) {
+          return !a.write && a.buffer == store.buffer;
+        });
     if (!updates || !status.ok() ||
         ir::ScopeOf(*store.buffer) != ir::MemoryScope::kShared ||
         !Conflict(store, store)) {
@@ -280,7 +279,7 @@ class BarrierInserter {
         ", which they share; compute them in a loop that the threads divide"));
   }
 
-  Stmt Loop(const ForNode& loop, Accesses& pending) {
+  Stmt Loop(const ForNode& loop, SharedAccesses& pending) {
     BindLoop(math_, loop);
     const auto with_body = [&](Stmt body) {
       return std::make_shared<const ForNode>(loop.var, loop.min, loop.extent,
@@ -296,26 +295,26 @@ class BarrierInserter {
       return with_body(Visit(loop.body, pending));
     }
     // What precedes an iteration: nothing, then also the end of another one.
-    Accesses end;
+    SharedAccesses end;
     Stmt body = Visit(loop.body, end);
     if (!ir::IsConstInt(loop.extent, 1)) {
       // Barriers that the first pass adds may leave other accesses at the end.
       for (int pass = 0; pass < 2; ++pass) {
-        for (Access& access : end) access.earlier = &loop;
+        for (SharedAccess& access : end) access.earlier = &loop;
         body = Visit(loop.body, end);
       }
     }
     if (Diverges(loop.extent) && HasBarrier(body)) Refuse(loop.var->name);
-    for (Access& access : end) access.earlier = nullptr;
+    for (SharedAccess& access : end) access.earlier = nullptr;
     Append(end, pending);
     return with_body(std::move(body));
   }
 
-  Stmt Branch(const ir::IfNode& branch, Accesses& pending) {
+  Stmt Branch(const ir::IfNode& branch, SharedAccesses& pending) {
     Append(Collect(branch.condition), pending);
     const std::set<const ir::VarNode*> outer = first_only_;
     AddZeros(branch.condition, first_only_);
-    Accesses inside;
+    SharedAccesses inside;
     Stmt then_case = Visit(branch.then_case, inside);
     first_only_ = outer;
     Append(inside, pending);
@@ -360,7 +359,7 @@ class BarrierInserter {
   std::set<const ir::VarNode*> first_only_;
 };
 
-class KernelMutator : public ir::Mutator {
+class BarrierMutator : public ir::Mutator {
  public:
   using Mutator::Mutate;
   Expr Mutate(const Expr& expr) override { return expr; }
@@ -383,8 +382,16 @@ bool HasBarrier(const Stmt& stmt) {
   return HasOp(stmt, ir::MachineOp::kBarrier);
 }
 
+Stmt Effect(Expr op) {
+  return std::make_shared<const ir::EvaluateNode>(std::move(op));
+}
+
+Stmt Effect(ir::MachineOp op, std::vector<Expr> args) {
+  return Effect(ir::MakeMachineOp(op, std::move(args)));
+}
+
 absl::StatusOr<Stmt> InsertBarriers(const Stmt& stmt) {
-  KernelMutator mutator;
+  BarrierMutator mutator;
   Stmt out = mutator.Mutate(stmt);
   if (!mutator.status.ok()) return mutator.status;
   return out;

@@ -25,9 +25,9 @@ Stmt WithBody(const ForNode& loop, ForKind kind, Stmt body) {
       kind == ForKind::kThreadBinding ? loop.thread_tag : "");
 }
 
-// Moves a loop of virtual threads to the blocks below a statement. Its
-// iterations are independent, so their order among those of other loops is
-// free.
+// Moves a loop of virtual threads to the blocks below a statement, or to what
+// uses its variable around them. Its iterations are independent, so their order
+// among those of other loops is free.
 class VirtualThreadSinker : public ir::Mutator {
  public:
   explicit VirtualThreadSinker(const ForNode& loop) : loop_(loop) {}
@@ -36,14 +36,26 @@ class VirtualThreadSinker : public ir::Mutator {
 
  protected:
   Stmt MutateBlock(const ir::BlockNode& s, const Stmt& self) override {
-    bool uses = ir::UsesVar(s.predicate, loop_.var.get());
-    for (const ir::IterVar& iter : s.iters) {
-      uses |= ir::UsesVar(iter.binding, loop_.var.get());
-    }
-    return uses ? WithBody(loop_, ForKind::kUnrolled, self) : self;
+    bool uses = Uses(s.predicate);
+    for (const ir::IterVar& iter : s.iters) uses |= Uses(iter.binding);
+    return uses ? Around(self) : self;
+  }
+  Stmt MutateIf(const ir::IfNode& s, const Stmt& self) override {
+    return Uses(s.condition) ? Around(self) : Mutator::MutateIf(s, self);
+  }
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    return Uses(s.min) || Uses(s.extent) ? Around(self)
+                                         : Mutator::MutateFor(s, self);
   }
 
  private:
+  bool Uses(const Expr& expr) const {
+    return ir::UsesVar(expr, loop_.var.get());
+  }
+  Stmt Around(const Stmt& stmt) const {
+    return WithBody(loop_, ForKind::kUnrolled, stmt);
+  }
+
   const ForNode& loop_;
 };
 

@@ -9,6 +9,7 @@
 //                                         B[i] = B[i] + acc     first thread
 //
 // Every thread then has the sum, so that a local B gets it in each of them.
+// Without shuffles, threads add pairs of partial results in shared memory.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "compiler/arith/conjuncts.h"
 #include "compiler/ir/identity.h"
 #include "compiler/ir/machine_op.h"
+#include "compiler/ir/matrix_units.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
@@ -35,28 +37,18 @@ using ir::Expr;
 using ir::ForNode;
 using ir::Stmt;
 
-constexpr int64_t kWarp = 32;
-
-bool IsThreadLoop(const ForNode& loop) {
-  if (loop.for_kind != ir::ForKind::kThreadBinding) return false;
-  const auto axis = ir::ParseThreadAxis(loop.thread_tag);
-  return axis && ir::IsThreadIdx(*axis);
-}
+// Every thread reads so many values of others rather than wait for one more
+// barrier for each halving of their number.
+constexpr int64_t kFewReads = 8;
 
 // The update B[i] = B[i] op x of a nest without other statements.
-struct Update {
+struct ElementUpdate {
   const ir::StoreNode* store = nullptr;
   const ir::BinaryNode* value = nullptr;
   bool element_first = true;
 
   const Expr& term() const { return element_first ? value->b : value->a; }
 };
-
-bool IsElementOf(const Expr& e, const ir::StoreNode& store) {
-  const auto* load = ir::As<ir::LoadNode>(e);
-  if (load == nullptr || load->buffer != store.buffer) return false;
-  return std::ranges::equal(load->indices, store.indices, SameExpr);
-}
 
 // The only store of the nest; null if there are several.
 const ir::StoreNode* OnlyStore(const Stmt& stmt) {
@@ -80,8 +72,8 @@ bool WritesOneElement(const ForNode& loop, const ir::StoreNode& store) {
   });
 }
 
-std::optional<Update> AsUpdate(const ir::StoreNode& store) {
-  Update update{&store, ir::As<ir::BinaryNode>(store.value)};
+std::optional<ElementUpdate> AsElementUpdate(const ir::StoreNode& store) {
+  ElementUpdate update{&store, ir::As<ir::BinaryNode>(store.value)};
   if (update.value == nullptr ||
       ir::IdentityOf(update.value->op, store.buffer->dtype) == nullptr) {
     return std::nullopt;
@@ -101,7 +93,7 @@ std::optional<Update> AsUpdate(const ir::StoreNode& store) {
 // The same nest, which adds the terms to the only element of `partial`.
 class IntoPartial : public ir::Mutator {
  public:
-  IntoPartial(const Update& update, Buffer partial)
+  IntoPartial(const ElementUpdate& update, Buffer partial)
       : update_(update), partial_(std::move(partial)) {}
   using Mutator::Mutate;
   Expr Mutate(const Expr& expr) override { return expr; }
@@ -117,7 +109,7 @@ class IntoPartial : public ir::Mutator {
   }
 
  private:
-  const Update& update_;
+  const ElementUpdate& update_;
   const Buffer partial_;
 };
 
@@ -157,7 +149,7 @@ class SharedUpdates : public ir::Visitor {
     if (threads.bounded() && threads.lo >= threads.hi) return;
     several = true;
     const auto begin = begins_.find(s.buffer.get());
-    if (!AsUpdate(s)) {
+    if (!AsElementUpdate(s)) {
       // Begins anew in each thread.
       if (begin == begins_.end()) begins_[s.buffer.get()] = conditions_;
       return;
@@ -182,6 +174,7 @@ bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 class ThreadReducer : public ir::Mutator {
  public:
+  explicit ThreadReducer(bool shuffles) : shuffles_(shuffles) {}
   using Mutator::Mutate;
   Expr Mutate(const Expr& expr) override { return expr; }
   absl::Status status;
@@ -222,7 +215,7 @@ class ThreadReducer : public ir::Mutator {
         Allocates(s.body, store->buffer)) {
       return Mutator::MutateFor(s, self);
     }
-    const std::optional<Update> update = AsUpdate(*store);
+    const std::optional<ElementUpdate> update = AsElementUpdate(*store);
     if (!update || HasThreadLoop(s.body)) {
       Refuse(s, *store);
       return self;
@@ -308,7 +301,7 @@ class ThreadReducer : public ir::Mutator {
     }
     const ir::StoreNode* store = OnlyStore(inner->body);
     if (store == nullptr || !WritesOneElement(s, *store) ||
-        !WritesOneElement(*inner, *store) || !AsUpdate(*store) ||
+        !WritesOneElement(*inner, *store) || !AsElementUpdate(*store) ||
         !IsOneElement(inner->body, *store)) {
       return nullptr;
     }
@@ -321,7 +314,7 @@ class ThreadReducer : public ir::Mutator {
 
   // Not a copy that every thread makes of the same value.
   static bool UsesThread(const ForNode& loop, const ir::StoreNode& store) {
-    if (!AsUpdate(store)) {
+    if (!AsElementUpdate(store)) {
       bool uses = false;
       ir::PostOrderExprs(
           loop.body, [&](const Expr& e) { uses |= e.get() == loop.var.get(); });
@@ -369,7 +362,7 @@ class ThreadReducer : public ir::Mutator {
     return exists;
   }
 
-  Stmt Combine(const ForNode& s, const Update& update) {
+  Stmt Combine(const ForNode& s, const ElementUpdate& update) {
     const Buffer& target = update.store->buffer;
     const ir::BinaryOp op = update.value->op;
     const Expr zero = ir::IntConst(0);
@@ -387,8 +380,10 @@ class ThreadReducer : public ir::Mutator {
     // Threads of one group lie side by side in warps.
     const bool in_warps =
         s.thread_tag == ir::ThreadTag(ir::ThreadAxis::kThreadX) &&
-        (threads % kWarp == 0 || (threads < kWarp && IsPowerOfTwo(threads)));
-    const int64_t group = in_warps ? std::min(threads, kWarp) : 1;
+        (threads % ir::kWarpLanes == 0 ||
+         (threads < ir::kWarpLanes && IsPowerOfTwo(threads)));
+    const int64_t group =
+        in_warps && shuffles_ ? std::min<int64_t>(threads, ir::kWarpLanes) : 1;
     for (int64_t mask = group / 2; mask > 0; mask /= 2) {
       stmts.push_back(combine(
           ir::MakeMachineOp(ir::MachineOp::kShuffleXor,
@@ -396,8 +391,8 @@ class ThreadReducer : public ir::Mutator {
     }
     std::optional<Buffer> shared;
     if (group < threads) {
-      AddExchange(s, partial, threads / group, group, identity, combine, stmts,
-                  shared);
+      AddExchange(s, partial, threads / group, group, op, identity, combine,
+                  stmts, shared);
     }
     // Also in the order of the program: B[i] op x, or x op B[i].
     const Expr element = ir::Load(target, update.store->indices);
@@ -425,7 +420,7 @@ class ThreadReducer : public ir::Mutator {
   // their own.
   template <typename CombineWith>
   void AddExchange(const ForNode& s, const Buffer& partial, int64_t groups,
-                   int64_t group, const Expr& identity,
+                   int64_t group, ir::BinaryOp op, const Expr& identity,
                    const CombineWith& combine, std::vector<Stmt>& stmts,
                    std::optional<Buffer>& shared) {
     const Expr zero = ir::IntConst(0);
@@ -449,11 +444,42 @@ class ThreadReducer : public ir::Mutator {
           ir::EQ(ir::FloorMod(s.var, ir::IntConst(group)), zero), publish);
     }
     stmts.push_back(std::move(publish));
+    if (group == 1 && groups > kFewReads) {
+      AddPairs(s.var, groups, *shared, write, op, stmts);
+      read.back() = zero;
+      const Expr first = ir::Load(*shared, read);
+      read.back() = ir::IntConst(1);
+      stmts.push_back(ir::MakeStore(
+          partial, {zero}, ir::MakeBinary(op, first, ir::Load(*shared, read))));
+      return;
+    }
     stmts.push_back(ir::MakeStore(partial, {zero}, identity));
     stmts.push_back(ir::MakeFor(other, ir::IntConst(groups),
                                 combine(ir::Load(*shared, read))));
   }
 
+  // The first two of the elements, one of each thread along the loop, become
+  // sums of all: each thread of the lower half adds an element of the upper
+  // half, then again in that half.
+  static void AddPairs(const ir::Var& thread, int64_t threads,
+                       const Buffer& shared, const std::vector<Expr>& mine,
+                       ir::BinaryOp op, std::vector<Stmt>& stmts) {
+    for (int64_t left = threads; left > 2; left = (left + 1) / 2) {
+      const int64_t half = (left + 1) / 2;
+      std::vector<Expr> other = mine;
+      other.back() = thread + half;
+      // The form in which one thread alone is recognised.
+      const Expr adds = left - half == 1
+                            ? ir::EQ(Expr(thread), ir::IntConst(0))
+                            : ir::LT(Expr(thread), ir::IntConst(left - half));
+      stmts.push_back(ir::MakeIf(
+          adds, ir::MakeStore(shared, mine,
+                              ir::MakeBinary(op, ir::Load(shared, mine),
+                                             ir::Load(shared, other)))));
+    }
+  }
+
+  const bool shuffles_;
   std::vector<const ForNode*> threads_;  // around the statement
   IndexMath math_;                       // knows all loops around it
 };
@@ -482,8 +508,15 @@ Stmt WithGlobalWorkspaces(const Stmt& root) {
 
 }  // namespace
 
-absl::StatusOr<Stmt> LowerThreadReductions(const Stmt& stmt) {
-  ThreadReducer reducer;
+bool IsThreadLoop(const ForNode& loop) {
+  if (loop.for_kind != ir::ForKind::kThreadBinding) return false;
+  const auto axis = ir::ParseThreadAxis(loop.thread_tag);
+  return axis && ir::IsThreadIdx(*axis);
+}
+
+absl::StatusOr<Stmt> LowerThreadReductions(const Stmt& stmt,
+                                           const target::GpuLimits& limits) {
+  ThreadReducer reducer(limits.shuffles);
   Stmt out = reducer.Mutate(WithGlobalWorkspaces(stmt));
   if (!reducer.status.ok()) return reducer.status;
   return out;

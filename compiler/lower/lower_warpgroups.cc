@@ -31,6 +31,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/machine_op.h"
+#include "compiler/ir/matrix_units.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/tensor_box.h"
 #include "compiler/ir/thread_axis.h"
@@ -49,17 +50,6 @@ using ir::ForKind;
 using ir::ForNode;
 using ir::MachineOp;
 using ir::Stmt;
-
-constexpr int64_t kWarp = 32;
-// More of them are of no use: a block has memory for fewer.
-constexpr int64_t kMostStages = 16;
-
-Stmt Effect(Expr value) {
-  return std::make_shared<const ir::EvaluateNode>(std::move(value));
-}
-Stmt Effect(MachineOp op, std::vector<Expr> args) {
-  return Effect(ir::MakeMachineOp(op, std::move(args)));
-}
 
 Stmt WithBody(const ForNode& loop, Stmt body) {
   ir::AttrMap annotations = loop.annotations;
@@ -166,7 +156,7 @@ class KernelLowering {
     TF_ASSIGN_OR_RETURN(nest_, MatchWarpgroupNest(loop_, thread_, threads_));
     TF_RETURN_IF_ERROR(CheckPath());
     TF_RETURN_IF_ERROR(CheckUses());
-    if (threads_ + kWarp > limits.block_threads) {
+    if (threads_ + ir::kWarpLanes > limits.block_threads) {
       return Refuse("a block has no room for one more warp");
     }
     a_ = Tiles(nest_.a);
@@ -397,8 +387,8 @@ class KernelLowering {
     body.push_back(Effect(MachineOp::kProductWait,
                           {ir::IntConst(1), Sums(0), SumsCount()}));
     // Without a branch between products, whose registers are in use.
-    const Expr first_lane =
-        ir::EQ(ir::FloorMod(thread_, ir::IntConst(kWarp)), ir::IntConst(0));
+    const Expr first_lane = ir::EQ(
+        ir::FloorMod(thread_, ir::IntConst(ir::kWarpLanes)), ir::IntConst(0));
     body.push_back(Effect(
         MachineOp::kBarrierArrive,
         {Empty(Stage(iteration_ + (stages_ - 1))),
@@ -420,9 +410,9 @@ class KernelLowering {
     for (int64_t i = 0; i < stages_; ++i) {
       inits.push_back(Effect(MachineOp::kBarrierInit,
                              {Full(ir::IntConst(i)), ir::IntConst(1)}));
-      inits.push_back(
-          Effect(MachineOp::kBarrierInit,
-                 {Empty(ir::IntConst(i)), ir::IntConst(threads_ / kWarp)}));
+      inits.push_back(Effect(
+          MachineOp::kBarrierInit,
+          {Empty(ir::IntConst(i)), ir::IntConst(threads_ / ir::kWarpLanes)}));
     }
     return ir::MakeIf(ir::EQ(thread_, ir::IntConst(0)),
                       ir::MakeSeq(std::move(inits)));
@@ -479,8 +469,9 @@ class KernelLowering {
       Stmt loop = WithBody(axis, std::move(out));
       if (axis.var == thread_) {
         loop = std::make_shared<const ForNode>(
-            axis.var, axis.min, ir::IntConst(threads_ + kWarp), axis.for_kind,
-            ir::As<ForNode>(loop)->body, axis.annotations, axis.thread_tag);
+            axis.var, axis.min, ir::IntConst(threads_ + ir::kWarpLanes),
+            axis.for_kind, ir::As<ForNode>(loop)->body, axis.annotations,
+            axis.thread_tag);
       }
       out = std::move(loop);
     }
@@ -501,9 +492,10 @@ class KernelLowering {
   ir::Var group_;
 };
 
-class KernelMutator : public ir::Mutator {
+class WarpgroupMutator : public ir::Mutator {
  public:
-  explicit KernelMutator(const target::GpuLimits& limits) : limits_(limits) {}
+  explicit WarpgroupMutator(const target::GpuLimits& limits)
+      : limits_(limits) {}
   using Mutator::Mutate;
   Expr Mutate(const Expr& expr) override { return expr; }
   absl::Status status;
@@ -543,7 +535,7 @@ class KernelMutator : public ir::Mutator {
 
 absl::StatusOr<Stmt> LowerWarpgroups(const Stmt& stmt,
                                      const target::GpuLimits& limits) {
-  KernelMutator mutator(limits);
+  WarpgroupMutator mutator(limits);
   Stmt out = mutator.Mutate(stmt);
   if (!mutator.status.ok()) return mutator.status;
   return out;

@@ -15,13 +15,13 @@ constexpr int64_t kRows = 16;
 constexpr int64_t kRowBytes = 64;
 
 // The four loops of the nest: rows, columns, groups, numbers of a group.
-struct Nest {
+struct TileNest {
   std::vector<const ir::ForNode*> loops;
   const ir::StoreNode* store = nullptr;
 };
 
-std::optional<Nest> FindNest(const ir::ForNode& loop) {
-  Nest nest;
+std::optional<TileNest> FindNest(const ir::ForNode& loop) {
+  TileNest nest;
   const ir::ForNode* at = &loop;
   for (; at != nullptr; at = ir::As<ir::ForNode>(at->body)) {
     if (!ir::IsConstInt(at->min, 0)) return std::nullopt;
@@ -38,13 +38,6 @@ std::optional<Nest> FindNest(const ir::ForNode& loop) {
   return nest;
 }
 
-const ir::LoadNode* WidenedLoad(const Expr& e) {
-  const auto* cast = ir::As<ir::CastNode>(e);
-  const auto* load =
-      cast == nullptr ? nullptr : ir::As<ir::LoadNode>(cast->value);
-  return load != nullptr && load->predicate == nullptr ? load : nullptr;
-}
-
 bool TargetHas(const target::Target& target, DataType a, DataType b,
                DataType sum) {
   if (a == DataType::BFloat16() && b == a && sum == DataType::Float(32)) {
@@ -58,14 +51,15 @@ bool TargetHas(const target::Target& target, DataType a, DataType b,
 }
 
 // An index that is base + sum of stride * loop.
-struct Form {
+struct TileIndex {
   Expr base;
   int64_t strides[4];
 };
 
-std::optional<Form> FormOf(IndexMath& math, const Nest& nest, const Expr& e) {
+std::optional<TileIndex> TileIndexOf(IndexMath& math, const TileNest& nest,
+                                     const Expr& e) {
   Linear rest = math.Decompose(e);
-  Form form;
+  TileIndex form;
   for (int i = 0; i < 4; ++i) {
     const ir::VarNode* var = nest.loops[i]->var.get();
     form.strides[i] = rest.CoefficientOf(var);
@@ -84,7 +78,7 @@ std::optional<Form> FormOf(IndexMath& math, const Nest& nest, const Expr& e) {
 
 ir::Stmt MatrixTiles(IndexMath& math, const ir::ForNode& loop,
                      const target::Target& target) {
-  const std::optional<Nest> nest = FindNest(loop);
+  const std::optional<TileNest> nest = FindNest(loop);
   if (!nest) return nullptr;
   const ir::StoreNode& store = *nest->store;
   const auto* sum = ir::As<ir::BinaryNode>(store.value);
@@ -110,12 +104,12 @@ ir::Stmt MatrixTiles(IndexMath& math, const ir::ForNode& loop,
   for (const ir::ForNode* inner : nest->loops) {
     math.Bind(inner->var.get(), 0, *ir::AsInt(inner->extent) - 1);
   }
-  const auto into = FormOf(math, *nest, store.indices[0]);
-  const auto left = FormOf(math, *nest, a->indices[0]);
-  const auto right = FormOf(math, *nest, b->indices[0]);
+  const auto into = TileIndexOf(math, *nest, store.indices[0]);
+  const auto left = TileIndexOf(math, *nest, a->indices[0]);
+  const auto right = TileIndexOf(math, *nest, b->indices[0]);
   math.Restore(mark);
-  const auto strides = [](const std::optional<Form>& form, int64_t i, int64_t j,
-                          int64_t k, int64_t g) {
+  const auto strides = [](const std::optional<TileIndex>& form, int64_t i,
+                          int64_t j, int64_t k, int64_t g) {
     return form && form->strides[0] == i && form->strides[1] == j &&
            form->strides[2] == k && form->strides[3] == g;
   };

@@ -15,6 +15,11 @@
 
 namespace tilefarm::lower {
 
+// Whether CPUs compute with such floats in float32 (WidenHalf).
+inline bool IsHalf(ir::DataType dtype) {
+  return dtype.is_float() && dtype.bits == 16;
+}
+
 // Block form. Replaces nests below the root that a library computes by calls
 // (ir/library_call.h). InvalidArgument if a marked block is no longer a product
 // in a nest of its own.

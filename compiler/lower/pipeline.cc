@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -163,7 +164,9 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
   Append(
       {
           // While loops of threads are still loops.
-          {"LowerThreadReductions", OnBody(LowerThreadReductions)},
+          {"LowerThreadReductions", OnBody([&target](const ir::Stmt& s) {
+             return LowerThreadReductions(s, *target.gpu);
+           })},
           {"MapThreads", OnBody([&target](const ir::Stmt& s) {
              return MapThreads(s, *target.gpu);
            })},

@@ -38,7 +38,6 @@ using ir::Expr;
 using ir::ForNode;
 using ir::Stmt;
 
-constexpr int64_t kMostStages = 16;
 // Of an asynchronous copy.
 constexpr int64_t kLeastBytes = 4;
 
@@ -55,11 +54,6 @@ std::optional<std::vector<int64_t>> IntsOf(const ForNode& loop,
     values.push_back(*value);
   }
   return values;
-}
-
-Stmt Effect(ir::MachineOp op, std::vector<Expr> args) {
-  return std::make_shared<const ir::EvaluateNode>(
-      ir::MakeMachineOp(op, std::move(args)));
 }
 
 std::set<const ir::BufferNode*> BuffersOf(const Stmt& stmt, bool written) {
@@ -393,11 +387,21 @@ class LoopPipeliner : public ir::Mutator {
     std::vector<Stmt> ahead, before, now, after;
     std::vector<Buffer> registers;
     std::set<const ir::BufferNode*> read_ahead;
+    std::map<const ir::BufferNode*, int> writers_ahead;
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (stages[i] == first) {
-        read_ahead.merge(BuffersOf(parts[i], /*written=*/false));
+      if (stages[i] != first) continue;
+      read_ahead.merge(BuffersOf(parts[i], /*written=*/false));
+      for (const auto* buffer : BuffersOf(parts[i], /*written=*/true)) {
+        ++writers_ahead[buffer];
       }
     }
+    // Whether nothing else of what is ahead sees when the part stores.
+    const auto may_store_later = [&](const Stmt& part) {
+      return std::ranges::none_of(
+          BuffersOf(part, /*written=*/true), [&](const auto* buffer) {
+            return read_ahead.contains(buffer) || writers_ahead[buffer] > 1;
+          });
+    };
     for (size_t i = 0; i < parts.size(); ++i) {
       if (stages[i] != first) {
         now.push_back(parts[i]);
@@ -407,7 +411,7 @@ class LoopPipeliner : public ir::Mutator {
           async ? AsyncCopies(read_ahead).Mutate(parts[i]) : parts[i];
       ahead.push_back(part);
       FetchDivider fetch;
-      if (part == parts[i] && fetch.Divide(part)) {
+      if (part == parts[i] && may_store_later(part) && fetch.Divide(part)) {
         before.push_back(fetch.load());
         after.push_back(fetch.store());
         registers.push_back(fetch.registers());

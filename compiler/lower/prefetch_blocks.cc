@@ -56,10 +56,10 @@ struct Plan {
   }
 };
 
-class Prefetcher : public ir::Mutator {
+class BlockPrefetcher : public ir::Mutator {
  public:
   using Mutator::Mutate;
-  Prefetcher(const ir::PrimFunc& function, const target::Target& target)
+  BlockPrefetcher(const ir::PrimFunc& function, const target::Target& target)
       : cache_bytes_(target.caches.l2_bytes) {
     for (const ir::Buffer& param : function.params) {
       if (param->num_elements() * param->dtype.bytes() >
@@ -219,7 +219,7 @@ Stmt PrefetchBlocks(const ir::PrimFunc& function,
                     const target::Target& target) {
   // WebAssembly has no prefetches.
   if (target.is_webassembly()) return function.body;
-  return Prefetcher(function, target).Mutate(function.body);
+  return BlockPrefetcher(function, target).Mutate(function.body);
 }
 
 }  // namespace tilefarm::lower

@@ -19,7 +19,7 @@ using ir::Var;
 // For rows of fewer cache lines, the loop over lines does not pay.
 constexpr int64_t kLeastLines = 2;
 
-class Prefetcher : public ir::Mutator {
+class NextPrefetcher : public ir::Mutator {
  public:
   using Mutator::Mutate;
   Expr Mutate(const Expr& expr) override { return expr; }
@@ -103,7 +103,7 @@ class Prefetcher : public ir::Mutator {
 }  // namespace
 
 ir::Stmt PrefetchNext(const ir::Stmt& stmt) {
-  return Prefetcher().Mutate(stmt);
+  return NextPrefetcher().Mutate(stmt);
 }
 
 }  // namespace tilefarm::lower

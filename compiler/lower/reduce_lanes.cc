@@ -31,13 +31,6 @@ std::optional<ir::MachineOp> LaneReduction(BinaryOp op) {
   }
 }
 
-bool IsElementOf(const Expr& e, const ir::StoreNode& store) {
-  const auto* load = ir::As<ir::LoadNode>(e);
-  return load != nullptr && load->buffer == store.buffer &&
-         load->predicate == nullptr &&
-         SameExpr(load->indices[0], store.indices[0]);
-}
-
 }  // namespace
 
 ir::Stmt ReduceLanes(IndexMath& math, const ir::ForNode& loop,

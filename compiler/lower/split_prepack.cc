@@ -13,6 +13,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/layout_free.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/passes.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -61,8 +62,6 @@ int64_t PackedBytes(const ir::BufferNode& buffer) {
   const int64_t bytes = buffer.memory_elements() * buffer.dtype.bytes();
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
-
-bool IsHalf(ir::DataType dtype) { return dtype.is_float() && dtype.bits == 16; }
 
 // Whether the buffer of 16-bit floats may become float32 in the statement:
 // every load is widened at once, and stores copy without arithmetic.

@@ -27,8 +27,6 @@ int PowerOfTwoAtMost(int64_t n) {
   return power;
 }
 
-bool IsPowerOfTwo(int64_t n) { return (n & (n - 1)) == 0; }
-
 // The size of the widest element type that a store computes with.
 int WidestBytes(const ir::StoreNode& store) {
   int bytes = store.buffer->dtype.bytes();
@@ -175,7 +173,7 @@ class LoopVectorizer {
       if (rest < lanes) {
         width = PowerOfTwoAtMost(rest);
         active = width;
-        if (!IsPowerOfTwo(rest) && masks) {
+        if (width != rest && masks) {
           width *= 2;
           active = static_cast<int>(rest);
         }

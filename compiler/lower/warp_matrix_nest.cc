@@ -28,24 +28,19 @@ const ir::LoadNode* PlainLoad(const Expr& e) {
 }
 
 // The update C[i] = C[i] + a * b.
-struct Update {
+struct ProductUpdate {
   const ir::LoadNode* a = nullptr;
   const ir::LoadNode* b = nullptr;
 };
 
-std::optional<Update> AsUpdate(const ir::StoreNode& store) {
+std::optional<ProductUpdate> AsProductUpdate(const ir::StoreNode& store) {
   const auto* sum = ir::As<ir::BinaryNode>(store.value);
   if (store.predicate != nullptr || sum == nullptr ||
       sum->op != ir::BinaryOp::kAdd) {
     return std::nullopt;
   }
-  const auto is_old = [&](const Expr& e) {
-    const ir::LoadNode* load = PlainLoad(e);
-    return load != nullptr && load->buffer == store.buffer &&
-           SameExpr(load->indices[0], store.indices[0]);
-  };
-  const bool first = is_old(sum->a);
-  if (!first && !is_old(sum->b)) return std::nullopt;
+  const bool first = IsElementOf(sum->a, store);
+  if (!first && !IsElementOf(sum->b, store)) return std::nullopt;
   const auto* product = ir::As<ir::BinaryNode>(first ? sum->b : sum->a);
   if (product == nullptr || product->op != ir::BinaryOp::kMul) {
     return std::nullopt;
@@ -54,21 +49,21 @@ std::optional<Update> AsUpdate(const ir::StoreNode& store) {
     const auto* cast = ir::As<ir::CastNode>(e);
     return PlainLoad(cast != nullptr ? cast->value : e);
   };
-  const Update update{operand(product->a), operand(product->b)};
+  const ProductUpdate update{operand(product->a), operand(product->b)};
   if (update.a == nullptr || update.b == nullptr) return std::nullopt;
   return update;
 }
 
 // An index as base + sum of coefficient * loop + lane's offset.
-struct Form {
+struct LaneIndex {
   Expr base;
   std::vector<int64_t> loops;
   std::array<int64_t, ir::kWarpLanes> lanes{};
 };
 
-std::optional<Form> FormOf(IndexMath& math, const LoopNest& nest,
-                           const ir::Var& lane, const Expr& index) {
-  Form form;
+std::optional<LaneIndex> LaneIndexOf(IndexMath& math, const LoopNest& nest,
+                                     const ir::Var& lane, const Expr& index) {
+  LaneIndex form;
   Linear rest = math.Decompose(index);
   for (const ir::ForNode* loop : nest.loops) {
     const int64_t coefficient = rest.CoefficientOf(loop->var.get());
@@ -97,7 +92,7 @@ std::optional<Form> FormOf(IndexMath& math, const LoopNest& nest,
 }
 
 // Lane l has row l / 4: the distance of rows. 0: it has not.
-int64_t RowsApart(const Form& form) {
+int64_t RowsApart(const LaneIndex& form) {
   const int64_t apart = form.lanes[4];
   for (int l = 0; l < ir::kWarpLanes; ++l) {
     if (form.lanes[static_cast<size_t>(l)] != l / 4 * apart) return 0;
@@ -106,7 +101,7 @@ int64_t RowsApart(const Form& form) {
 }
 
 // Lane l has column l % 4 * 2: the distance of columns. 0: it has not.
-int64_t ColumnsApart(const Form& form) {
+int64_t ColumnsApart(const LaneIndex& form) {
   const int64_t apart = form.lanes[1] / 2;
   for (int l = 0; l < ir::kWarpLanes; ++l) {
     if (form.lanes[static_cast<size_t>(l)] != l % 4 * 2 * apart) return 0;
@@ -118,7 +113,8 @@ int64_t ColumnsApart(const Form& form) {
 // the first. Empty if two iterations have the same first offset.
 std::map<int64_t, int64_t> Offsets(const LoopNest& nest,
                                    const std::vector<size_t>& loops,
-                                   const Form& first, const Form& second) {
+                                   const LaneIndex& first,
+                                   const LaneIndex& second) {
   std::map<int64_t, int64_t> offsets = {{0, 0}};
   for (const size_t i : loops) {
     std::map<int64_t, int64_t> more;
@@ -144,7 +140,7 @@ class NestAnalyzer {
   absl::StatusOr<WarpMatrixNest> Analyze(std::string_view value,
                                          int architecture) {
     const ir::StoreNode& store = *nest_.store;
-    std::optional<Update> update = AsUpdate(store);
+    std::optional<ProductUpdate> update = AsProductUpdate(store);
     if (!update) return Refuse("its body is no C[..] = C[..] + A[..] * B[..]");
     if (ir::ScopeOf(*store.buffer) != ir::MemoryScope::kLocal) {
       return Refuse(
@@ -158,9 +154,12 @@ class NestAnalyzer {
                                    "\"shared\""));
       }
     }
-    std::optional<Form> sums = FormOf(math_, nest_, lane_, store.indices[0]);
-    std::optional<Form> a = FormOf(math_, nest_, lane_, update->a->indices[0]);
-    std::optional<Form> b = FormOf(math_, nest_, lane_, update->b->indices[0]);
+    std::optional<LaneIndex> sums =
+        LaneIndexOf(math_, nest_, lane_, store.indices[0]);
+    std::optional<LaneIndex> a =
+        LaneIndexOf(math_, nest_, lane_, update->a->indices[0]);
+    std::optional<LaneIndex> b =
+        LaneIndexOf(math_, nest_, lane_, update->b->indices[0]);
     if (!sums || !a || !b) {
       return Refuse("an index is not affine in the loops and the lane");
     }
@@ -191,7 +190,7 @@ class NestAnalyzer {
   }
 
  private:
-  absl::Status ChooseUnit(const Update& update, std::string_view value,
+  absl::Status ChooseUnit(const ProductUpdate& update, std::string_view value,
                           int architecture) {
     const ir::DataType a = update.a->dtype, b = update.b->dtype,
                        sum = nest_.store->value->dtype;
@@ -221,7 +220,8 @@ class NestAnalyzer {
   }
 
   // Which loops are over rows, columns and terms.
-  absl::Status SortLoops(const Form& sums, const Form& a, const Form& b) {
+  absl::Status SortLoops(const LaneIndex& sums, const LaneIndex& a,
+                         const LaneIndex& b) {
     for (size_t i = 0; i < nest_.loops.size(); ++i) {
       const bool in_sums = sums.loops[i] != 0, in_a = a.loops[i] != 0,
                  in_b = b.loops[i] != 0;
@@ -239,7 +239,7 @@ class NestAnalyzer {
     return absl::OkStatus();
   }
 
-  absl::Status FindRows(const Form& sums, const Form& a) {
+  absl::Status FindRows(const LaneIndex& sums, const LaneIndex& a) {
     auto left = Offsets(nest_, row_loops_, a, sums);
     const int64_t below = 8 * out_.a.apart;
     while (!left.empty()) {
@@ -254,7 +254,7 @@ class NestAnalyzer {
     return Refuse("a thread's rows are not pairs, 8 rows apart");
   }
 
-  absl::Status FindColumns(const Form& sums, const Form& b) {
+  absl::Status FindColumns(const LaneIndex& sums, const LaneIndex& b) {
     auto left = Offsets(nest_, column_loops_, b, sums);
     while (!left.empty()) {
       const auto first = *left.begin();
@@ -269,7 +269,7 @@ class NestAnalyzer {
         "a thread's columns are not pairs of neighbours, in the sums as well");
   }
 
-  absl::Status FindSteps(const Form& a, const Form& b) {
+  absl::Status FindSteps(const LaneIndex& a, const LaneIndex& b) {
     auto left = Offsets(nest_, term_loops_, a, b);
     const int64_t terms =
         ir::kWarpProducts[static_cast<size_t>(out_.unit)].terms;

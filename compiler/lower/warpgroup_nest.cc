@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "compiler/arith/conjuncts.h"
 #include "compiler/arith/evaluate.h"
+#include "compiler/ir/matrix_units.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/tensor_box.h"
 #include "compiler/ir/visitor.h"
@@ -29,21 +30,17 @@ using ir::Stmt;
 
 // Iterations of a thread over its sums: a thread has 255 registers.
 constexpr int64_t kMostRegisters = 255;
-constexpr int64_t kWarp = 32, kWarpRows = 16;
-// The sums that are beside each other in a thread's registers and in a row.
-constexpr int64_t kPair = 2;
-// Columns, and rows, after which the distribution repeats.
-constexpr int64_t kStep = 8;
+constexpr int64_t kWarpRows = 16;
 
 // A store in a perfect nest.
-struct Nest {
+struct StoreNest {
   std::vector<const ForNode*> loops;
   std::vector<Expr> conditions;
   const ir::StoreNode* store = nullptr;  // null: the nest is something else
 };
 
-Nest NestOf(Stmt stmt) {
-  Nest nest;
+StoreNest NestOf(Stmt stmt) {
+  StoreNest nest;
   for (;;) {
     if (const auto* loop = ir::As<ForNode>(stmt)) {
       if (!ir::AsInt(loop->extent) || !ir::IsConstInt(loop->min, 0)) break;
@@ -91,9 +88,9 @@ class Matcher {
       return Refuse("its body is not two copies and a product");
     }
     std::vector<WarpgroupOperand> operands;
-    std::optional<Nest> product;
+    std::optional<StoreNest> product;
     for (const Stmt& stmt : seq->stmts) {
-      Nest nest = NestOf(stmt);
+      StoreNest nest = NestOf(stmt);
       if (nest.store == nullptr) {
         return Refuse(
             "its body has more than copies and a product in loops of constant "
@@ -139,7 +136,7 @@ class Matcher {
         absl::StrCat("loop ", loop_.var->name, ": warpgroup products: ", why));
   }
 
-  absl::StatusOr<WarpgroupOperand> MatchCopy(const Nest& nest) {
+  absl::StatusOr<WarpgroupOperand> MatchCopy(const StoreNest& nest) {
     const ir::BufferNode& tile = *nest.store->buffer;
     const auto refuse = [&](const std::string& why) {
       return Refuse(absl::StrCat("the copy to ", tile.name, ": ", why));
@@ -234,7 +231,7 @@ class Matcher {
         });
   }
 
-  absl::Status MatchProduct(const Nest& nest,
+  absl::Status MatchProduct(const StoreNest& nest,
                             const std::vector<WarpgroupOperand>& operands) {
     const ir::StoreNode& store = *nest.store;
     out_.sums = store.buffer;
@@ -329,7 +326,7 @@ class Matcher {
   }
 
   // The loop that is an index of both tiles; sets where the others are.
-  static const ForNode* FindDepth(const Nest& nest,
+  static const ForNode* FindDepth(const StoreNest& nest,
                                   std::array<Factor, 2>& factors) {
     for (const ForNode* loop : nest.loops) {
       bool fits = true;
@@ -349,7 +346,7 @@ class Matcher {
 
   // Finds which sum is in which register, with `a` as the rows. Returns why the
   // threads have other sums than those that the matrix unit gives them.
-  std::string Distribute(const Nest& nest, const ForNode& depth,
+  std::string Distribute(const StoreNest& nest, const ForNode& depth,
                          const Factor& a, const Factor& b) {
     if (threads_ % ir::kWarpgroup != 0) {
       return absl::StrCat("a block has ", threads_,
@@ -397,22 +394,23 @@ class Matcher {
       if (i == 0 && warpgroups > 1) {
         warpgroup_step = at(a.place(), ir::kWarpgroup).value_or(*row) - *row;
       }
-      const int64_t row_step = *row % ir::kWarpgroupRows / kStep;
-      const int64_t pair = *column % kStep;
-      bool fits = *row % kStep == 0 && row_step < 2 && pair < kPair;
+      const int64_t row_step = *row % ir::kWarpgroupRows / kSumsPeriod;
+      const int64_t pair = *column % kSumsPeriod;
+      bool fits = *row % kSumsPeriod == 0 && row_step < 2 && pair < kSumsPair;
       for (int64_t thread = 0; thread < threads_ && fits; ++thread) {
-        const int64_t lane = thread % kWarp;
-        const int64_t warp = thread % ir::kWarpgroup / kWarp;
+        const int64_t lane = thread % ir::kWarpLanes;
+        const int64_t warp = thread % ir::kWarpgroup / ir::kWarpLanes;
         const int64_t group = thread / ir::kWarpgroup;
         fits = at(a.place(), thread) == *row + group * warpgroup_step +
                                             warp * kWarpRows + lane / 4 &&
-               at(b.place(), thread) == *column + lane % 4 * kPair;
+               at(b.place(), thread) == *column + lane % 4 * kSumsPair;
       }
       if (!fits) {
         return "the threads have other sums than the matrix unit gives them "
                "(compiler/ir/warpgroup_product.h)";
       }
-      sums[{*row - row_step * kStep, row_step, *column / kStep, pair}] = *sum;
+      sums[{*row - row_step * kSumsPeriod, row_step, *column / kSumsPeriod,
+            pair}] = *sum;
     }
     return FindSteps(sums, count, warpgroups, warpgroup_step, a, b);
   }
@@ -428,7 +426,7 @@ class Matcher {
     for (const auto& [place, sum] : sums) {
       const int64_t row = std::get<0>(place);
       if (rows.empty() || rows.back() != row) rows.push_back(row);
-      columns = std::max(columns, (std::get<2>(place) + 1) * kStep);
+      columns = std::max(columns, (std::get<2>(place) + 1) * kSumsPeriod);
     }
     for (int64_t group = 0; group < warpgroups; ++group) {
       for (const int64_t row : rows) {
@@ -437,7 +435,7 @@ class Matcher {
     }
     const auto products = static_cast<int64_t>(rows.size());
     if (static_cast<int64_t>(sums.size()) != count ||
-        count != products * 2 * columns / kStep * kPair ||
+        count != products * 2 * columns / kSumsPeriod * kSumsPair ||
         !Covers(b, columns) ||
         static_cast<int64_t>(all_rows.size()) != products * warpgroups ||
         !Covers(a, products * warpgroups * ir::kWarpgroupRows) ||
@@ -461,7 +459,7 @@ class Matcher {
     };
     out_.sums_step = products > 1 ? step(rows[1], 0, 0, 0) : 0;
     out_.row_step = step(rows[0], 1, 0, 0);
-    out_.column_step = columns > kStep ? step(rows[0], 0, 1, 0) : 0;
+    out_.column_step = columns > kSumsPeriod ? step(rows[0], 0, 1, 0) : 0;
     out_.pair_step = step(rows[0], 0, 0, 1);
     for (const auto& [place, sum] : sums) {
       const auto [row, h, c, q] = place;
@@ -478,7 +476,7 @@ class Matcher {
 
   // Each condition is on the loop as a whole, or that an element which a factor
   // is fetched from is in bounds; outside the fetched factors are 0.
-  absl::Status CheckConditions(const Nest& nest, const ForNode& depth,
+  absl::Status CheckConditions(const StoreNest& nest, const ForNode& depth,
                                const std::array<Factor, 2>& factors) {
     for (const Expr& condition : nest.conditions) {
       bool inside = ir::UsesVar(condition, thread_.get());
@@ -528,10 +526,10 @@ class Matcher {
       return refuse(absl::StrCat("its rows have ", row_bytes,
                                  " bytes, no multiple of ", ir::kBoxRowBytes));
     }
-    if (operand.rows > ir::kMaxBoxExtent || operand.rows % kStep != 0) {
+    if (operand.rows > ir::kMaxBoxExtent || operand.rows % kSumsPeriod != 0) {
       return refuse(absl::StrCat("it has ", operand.rows,
-                                 " rows; a multiple of ", kStep, " up to ",
-                                 ir::kMaxBoxExtent, " is possible"));
+                                 " rows; a multiple of ", kSumsPeriod,
+                                 " up to ", ir::kMaxBoxExtent, " is possible"));
     }
     if (out_.depth % out_.unit->depth != 0) {
       return refuse(absl::StrCat("the common dimension ", out_.depth,

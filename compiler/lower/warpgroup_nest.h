@@ -24,6 +24,11 @@
 
 namespace tilefarm::lower {
 
+// How ir::WarpgroupProduct distributes the sums over threads: those that are
+// beside each other in a thread's registers and in a row; columns, and rows,
+// after which the distribution repeats.
+inline constexpr int64_t kSumsPair = 2, kSumsPeriod = 8;
+
 struct WarpgroupOperand {
   ir::Buffer tensor;  // global memory
   ir::Buffer tile;    // rows, then columns, which are contiguous in the tensor

@@ -13,6 +13,7 @@
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/tensor_box.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/gpu_passes.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/simplify.h"
 
@@ -27,16 +28,10 @@ using ir::Stmt;
 
 // While one tile is copied, the next one is filled.
 constexpr int64_t kTiles = 2;
-constexpr int64_t kStep = 8, kPair = 2;  // as ir::WarpgroupProduct has them
-constexpr int64_t kChunkBytes = 16;      // of the swizzle
-
-Stmt Effect(MachineOp op, std::vector<Expr> args) {
-  return std::make_shared<const ir::EvaluateNode>(
-      ir::MakeMachineOp(op, std::move(args)));
-}
+constexpr int64_t kSwizzleBytes = 16;  // of the swizzle
 
 // Product, row step, column step, pair.
-using Place = std::tuple<int64_t, int64_t, int64_t, int64_t>;
+using SumPlace = std::tuple<int64_t, int64_t, int64_t, int64_t>;
 
 class BoxStorer {
  public:
@@ -144,11 +139,11 @@ class BoxStorer {
 
   // For each of a thread's sums, the iteration that stores it.
   absl::Status FindPlaces() {
-    std::map<int64_t, Place> places;
+    std::map<int64_t, SumPlace> places;
     for (int64_t i = 0; i < nest_.products; ++i) {
       for (int64_t h = 0; h < 2; ++h) {
-        for (int64_t c = 0; c < nest_.columns / kStep; ++c) {
-          for (int64_t q = 0; q < kPair; ++q) {
+        for (int64_t c = 0; c < nest_.columns / kSumsPeriod; ++c) {
+          for (int64_t q = 0; q < kSumsPair; ++q) {
             places[i * nest_.sums_step + h * nest_.row_step +
                    c * nest_.column_step + q * nest_.pair_step] = {i, h, c, q};
           }
@@ -204,7 +199,7 @@ class BoxStorer {
         pair_ = loop;
       }
     }
-    if (pair_ == nullptr || !ir::IsConstInt(pair_->extent, kPair)) {
+    if (pair_ == nullptr || !ir::IsConstInt(pair_->extent, kSumsPair)) {
       return Refuse("no loop is that over a pair");
     }
     return absl::OkStatus();
@@ -218,14 +213,15 @@ class BoxStorer {
                            ? ir::FloorDiv(thread_, ir::IntConst(ir::kWarpgroup))
                            : ir::IntConst(0);
     return group * nest_.warpgroup_step + warp * 16 + Lane() +
-           (product * nest_.product_step + h * kStep);
+           (product * nest_.product_step + h * kSumsPeriod);
   }
   Expr Lane() const {
     return ir::FloorDiv(ir::FloorMod(thread_, ir::IntConst(32)),
                         ir::IntConst(4));
   }
   Expr Column(int64_t c, int64_t q) const {
-    return ir::FloorMod(thread_, ir::IntConst(4)) * kPair + (c * kStep + q);
+    return ir::FloorMod(thread_, ir::IntConst(4)) * kSumsPair +
+           (c * kSumsPeriod + q);
   }
 
   // The tile's first element in the tensor; checks all others.
@@ -293,19 +289,19 @@ class BoxStorer {
     out.push_back(ByFirst({Wait(kTiles - 1)}));
     out.push_back(meet);
     const int64_t bytes = store_->buffer->dtype.bytes();
-    for (int64_t step = 0; step < row_elements_ / kStep; ++step) {
+    for (int64_t step = 0; step < row_elements_ / kSumsPeriod; ++step) {
       for (int64_t h = 0; h < 2; ++h) {
-        const int64_t c = chunk * (row_elements_ / kStep) + step;
+        const int64_t c = chunk * (row_elements_ / kSumsPeriod) + step;
         ir::VarMap values = iterations_.at({product, h, c, 0});
         const ir::Var pair = ir::MakeVar("pair");
         values[pair_->var.get()] = values.at(pair_->var.get()) + Expr(pair);
         // Of the row: 16 bytes are at another place in each of 8 rows.
-        const Expr column = ir::FloorMod(thread_, ir::IntConst(4)) * kPair;
-        const int64_t chunk_elements = kChunkBytes / bytes;
+        const Expr column = ir::FloorMod(thread_, ir::IntConst(4)) * kSumsPair;
+        const int64_t chunk_elements = kSwizzleBytes / bytes;
         const Expr place =
             ir::MakeBinary(
                 BinaryOp::kBitXor,
-                ir::IntConst(step * kStep / chunk_elements) +
+                ir::IntConst(step * kSumsPeriod / chunk_elements) +
                     ir::FloorDiv(column, ir::IntConst(chunk_elements)),
                 Lane()) *
                 chunk_elements +
@@ -314,9 +310,9 @@ class BoxStorer {
             ir::FloorDiv(ir::FloorMod(thread_, ir::IntConst(ir::kWarpgroup)),
                          ir::IntConst(32)) *
                 16 +
-            Lane() + h * kStep;
+            Lane() + h * kSumsPeriod;
         out.push_back(
-            ir::MakeFor(pair, ir::IntConst(kPair),
+            ir::MakeFor(pair, ir::IntConst(kSumsPair),
                         ir::MakeStore(tiles_, {warpgroup_, tile, row, place},
                                       ir::Substitute(store_->value, values)),
                         ir::ForKind::kVectorized));
@@ -347,7 +343,7 @@ class BoxStorer {
   std::vector<Expr> conditions_;
   const ir::StoreNode* store_ = nullptr;
   int64_t row_elements_ = 0;
-  std::map<Place, ir::VarMap> iterations_;
+  std::map<SumPlace, ir::VarMap> iterations_;
   const ForNode* pair_ = nullptr;
   std::vector<Expr> origin_;
   std::optional<size_t> row_dim_;

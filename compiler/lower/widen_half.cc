@@ -15,8 +15,6 @@ namespace {
 using ir::DataType;
 using ir::Expr;
 
-bool IsHalf(DataType dtype) { return dtype.is_float() && dtype.bits == 16; }
-
 DataType Widened(DataType dtype) {
   return IsHalf(dtype) ? DataType::Float(32).with_lanes(dtype.lanes) : dtype;
 }

@@ -16,8 +16,8 @@ using ir::Intrinsic;
 
 using Function = std::function<Expr(const Expr& x)>;
 
-Outputs Convert(Node& node, const std::string& op, ir::AttrMap attrs,
-                const Function& f) {
+Outputs ConvertActivation(Node& node, const std::string& op, ir::AttrMap attrs,
+                          const Function& f) {
   TF_RETURN_IF_ERROR(CheckKind(node, 0, DtypeKind::kFloat));
   const DataType dtype = node.Dtype(0);
   const DataType type = ComputeType(dtype);
@@ -57,9 +57,10 @@ Outputs ConvertRelu(Node& node) {
 
 Outputs ConvertLeakyRelu(Node& node) {
   const double alpha = node.Float("alpha", 0.01F);
-  return Convert(node, "nn.leakyrelu", {{"alpha", alpha}}, [&](const Expr& x) {
-    return ir::MakeSelect(IsNegative(x), x * Number(alpha, x->dtype), x);
-  });
+  return ConvertActivation(
+      node, "nn.leakyrelu", {{"alpha", alpha}}, [&](const Expr& x) {
+        return ir::MakeSelect(IsNegative(x), x * Number(alpha, x->dtype), x);
+      });
 }
 
 Outputs ConvertPRelu(Node& node) {
@@ -77,20 +78,22 @@ Outputs ConvertPRelu(Node& node) {
 
 Outputs ConvertElu(Node& node) {
   const double alpha = node.Float("alpha", 1);
-  return Convert(node, "nn.elu", {{"alpha", alpha}}, [&](const Expr& x) {
-    return ir::MakeSelect(IsNegative(x),
-                          ExpMinusOne(x) * Number(alpha, x->dtype), x);
-  });
+  return ConvertActivation(
+      node, "nn.elu", {{"alpha", alpha}}, [&](const Expr& x) {
+        return ir::MakeSelect(IsNegative(x),
+                              ExpMinusOne(x) * Number(alpha, x->dtype), x);
+      });
 }
 
 Outputs ConvertCelu(Node& node) {
   const double alpha = node.Float("alpha", 1);
   if (alpha == 0) return node.Invalid("attribute alpha=0");
-  return Convert(node, "nn.celu", {{"alpha", alpha}}, [&](const Expr& x) {
-    const Expr a = Number(alpha, x->dtype);
-    return ir::Max(x, Zero(x)) +
-           ir::Min(ExpMinusOne(Divide(x, a)) * a, Zero(x));
-  });
+  return ConvertActivation(
+      node, "nn.celu", {{"alpha", alpha}}, [&](const Expr& x) {
+        const Expr a = Number(alpha, x->dtype);
+        return ir::Max(x, Zero(x)) +
+               ir::Min(ExpMinusOne(Divide(x, a)) * a, Zero(x));
+      });
 }
 
 Outputs ConvertSelu(Node& node) {
@@ -98,51 +101,51 @@ Outputs ConvertSelu(Node& node) {
   // standard says.
   const double alpha = node.Float("alpha", 1.67326319217681884765625);
   const double gamma = node.Float("gamma", 1.05070102214813232421875);
-  return Convert(node, "nn.selu", {{"alpha", alpha}, {"gamma", gamma}},
-                 [&](const Expr& x) {
-                   const Expr scale = Number(gamma, x->dtype);
-                   const Expr negative =
-                       ExpMinusOne(x) * Number(alpha, x->dtype) * scale;
-                   return ir::MakeSelect(IsPositive(x), x * scale, negative);
-                 });
+  return ConvertActivation(
+      node, "nn.selu", {{"alpha", alpha}, {"gamma", gamma}},
+      [&](const Expr& x) {
+        const Expr scale = Number(gamma, x->dtype);
+        const Expr negative = ExpMinusOne(x) * Number(alpha, x->dtype) * scale;
+        return ir::MakeSelect(IsPositive(x), x * scale, negative);
+      });
 }
 
 Outputs ConvertThresholdedRelu(Node& node) {
   const double alpha = node.Float("alpha", 1);
-  return Convert(
+  return ConvertActivation(
       node, "nn.thresholded_relu", {{"alpha", alpha}}, [&](const Expr& x) {
         return ir::MakeSelect(ir::GT(x, Number(alpha, x->dtype)), x, Zero(x));
       });
 }
 
 Outputs ConvertSigmoid(Node& node) {
-  return Convert(node, "sigmoid", {}, Sigmoid);
+  return ConvertActivation(node, "sigmoid", {}, Sigmoid);
 }
 
 Outputs ConvertHardSigmoid(Node& node) {
   const double alpha = node.Float("alpha", 0.2F);
   const double beta = node.Float("beta", 0.5);
-  return Convert(node, "nn.hard_sigmoid", {{"alpha", alpha}, {"beta", beta}},
-                 [&](const Expr& x) {
-                   const Expr line =
-                       x * Number(alpha, x->dtype) + Number(beta, x->dtype);
-                   return ir::Max(ir::Min(line, One(x)), Zero(x));
-                 });
+  return ConvertActivation(
+      node, "nn.hard_sigmoid", {{"alpha", alpha}, {"beta", beta}},
+      [&](const Expr& x) {
+        const Expr line = x * Number(alpha, x->dtype) + Number(beta, x->dtype);
+        return ir::Max(ir::Min(line, One(x)), Zero(x));
+      });
 }
 
 Outputs ConvertHardSwish(Node& node) {
-  return Convert(node, "nn.hard_swish", {}, [](const Expr& x) {
+  return ConvertActivation(node, "nn.hard_swish", {}, [](const Expr& x) {
     const Expr line = x * Number(1.0 / 6, x->dtype) + Number(0.5, x->dtype);
     return x * ir::Max(ir::Min(line, One(x)), Zero(x));
   });
 }
 
 Outputs ConvertSoftplus(Node& node) {
-  return Convert(node, "nn.softplus", {}, Softplus);
+  return ConvertActivation(node, "nn.softplus", {}, Softplus);
 }
 
 Outputs ConvertSoftsign(Node& node) {
-  return Convert(node, "nn.softsign", {}, [](const Expr& x) {
+  return ConvertActivation(node, "nn.softsign", {}, [](const Expr& x) {
     return Divide(x, One(x) + Call(Intrinsic::kAbs, x));
   });
 }
@@ -172,7 +175,7 @@ Outputs ConvertShrink(Node& node) {
 Outputs ConvertGelu(Node& node) {
   const std::string approximate = node.String("approximate", "none");
   if (approximate == "none") {
-    return Convert(node, "nn.gelu", {}, [](const Expr& x) {
+    return ConvertActivation(node, "nn.gelu", {}, [](const Expr& x) {
       const Expr erf =
           Call(Intrinsic::kErf, x * Number(std::sqrt(0.5), x->dtype));
       return x * Number(0.5, x->dtype) * (erf + One(x));
@@ -181,7 +184,7 @@ Outputs ConvertGelu(Node& node) {
   if (approximate != "tanh") {
     return node.Invalid("attribute approximate='", approximate, "'");
   }
-  return Convert(node, "nn.gelu_tanh", {}, [](const Expr& x) {
+  return ConvertActivation(node, "nn.gelu_tanh", {}, [](const Expr& x) {
     const Expr inner = (x + x * x * x * Number(0.044715, x->dtype)) *
                        Number(std::sqrt(2 / 3.14159265358979323846), x->dtype);
     return x * Number(0.5, x->dtype) * (One(x) + Call(Intrinsic::kTanh, inner));
@@ -189,16 +192,17 @@ Outputs ConvertGelu(Node& node) {
 }
 
 Outputs ConvertMish(Node& node) {
-  return Convert(node, "nn.mish", {}, [](const Expr& x) {
+  return ConvertActivation(node, "nn.mish", {}, [](const Expr& x) {
     return x * Call(Intrinsic::kTanh, Softplus(x));
   });
 }
 
 Outputs ConvertSwish(Node& node) {
   const double alpha = node.Float("alpha", 1);
-  return Convert(node, "nn.silu", {{"alpha", alpha}}, [&](const Expr& x) {
-    return x * Sigmoid(alpha == 1 ? x : x * Number(alpha, x->dtype));
-  });
+  return ConvertActivation(
+      node, "nn.silu", {{"alpha", alpha}}, [&](const Expr& x) {
+        return x * Sigmoid(alpha == 1 ? x : x * Number(alpha, x->dtype));
+      });
 }
 
 }  // namespace

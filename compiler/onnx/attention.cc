@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "compiler/onnx/expressions.h"
 #include "compiler/onnx/node.h"
 #include "compiler/onnx/quantize_expr.h"
 #include "compiler/onnx/scope.h"
@@ -20,10 +21,6 @@ using ir::Expr;
 using ir::IntConst;
 using ir::Intrinsic;
 using te::ReduceAxis;
-
-DataType ComputeType(DataType dtype) {
-  return dtype == DataType::Float(64) ? dtype : DataType::Float(32);
-}
 
 DataType Wider(DataType a, DataType b) { return a.bits >= b.bits ? a : b; }
 
@@ -203,7 +200,7 @@ Outputs ConvertAttention(Node& node) {
     p.v.sequence += past_v;
   }
   p.scale = node.Float("scale", 1 / std::sqrt(static_cast<double>(p.q.size)));
-  p.compute = Wider(ComputeType(dtype), ComputeType(node.Dtype(2)));
+  p.compute = Wider(SumType(dtype), SumType(node.Dtype(2)));
   DataType softmax_type = p.compute;
   if (const int64_t given = node.Int("softmax_precision", 0); given != 0) {
     const std::optional<DataType> precision = DtypeOf(static_cast<int>(given));
@@ -366,7 +363,7 @@ Outputs ConvertFlexAttention(Node& node) {
     return node.Invalid("inputs of different types");
   }
   p.scale = node.Float("scale", 1 / std::sqrt(static_cast<double>(p.q.size)));
-  p.compute = ComputeType(dtype);
+  p.compute = SumType(dtype);
   DataType precision = p.compute;
   if (const int64_t given = node.Int("softmax_precision", 0); given != 0) {
     const std::optional<DataType> type = DtypeOf(static_cast<int>(given));

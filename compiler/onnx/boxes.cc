@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/onnx/node.h"
 #include "compiler/onnx/program_text.h"

@@ -1,6 +1,7 @@
 // Operators that make tensors from few numbers.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 

@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kMaxIterations = 4096;
 
 // The value of `a` where `condition` (one bool) is true, otherwise of `b`.
-Outputs Choose(Node& node, ValueId condition, const Imported& a,
-               const Imported& b) {
+Outputs ChooseBranch(Node& node, ValueId condition, const Imported& a,
+                     const Imported& b) {
   GraphBuilder& builder = node.builder();
   if (!a.is_tensor() || !b.is_tensor() ||
       builder.type(a.tensor) != builder.type(b.tensor)) {
@@ -70,7 +70,7 @@ Outputs ConvertIf(Node& node) {
   for (size_t i = 0; i < then_results.size(); ++i) {
     TF_ASSIGN_OR_RETURN(
         const std::vector<Imported> chosen,
-        Choose(node, condition, then_results[i], else_results[i]));
+        ChooseBranch(node, condition, then_results[i], else_results[i]));
     results.push_back(chosen[0]);
   }
   return results;

@@ -104,7 +104,7 @@ std::string ScanText(const Scan& scan) {
 }
 
 template <bool kProduct>
-Outputs ConvertScan(Node& node) {
+Outputs ConvertCumulative(Node& node) {
   TF_RETURN_IF_ERROR(CheckKind(node, 0, DtypeKind::kNumber));
   const TensorType x = node.Type(0);
   Scan scan{x.shape, x.dtype, ComputeType(x.dtype)};
@@ -263,8 +263,8 @@ Outputs ConvertDet(Node& node) {
 
 std::vector<Converter> CumulativeConverters() {
   return {
-      {"CumSum", ConvertScan<false>},
-      {"CumProd", ConvertScan<true>},
+      {"CumSum", ConvertCumulative<false>},
+      {"CumProd", ConvertCumulative<true>},
       {"Det", ConvertDet},
   };
 }

@@ -21,6 +21,10 @@ DataType FloatComputeType(DataType dtype) {
   return dtype.is_float() ? ComputeType(dtype) : DataType::Float(64);
 }
 
+DataType SumType(DataType dtype) {
+  return dtype == DataType::Float(64) ? dtype : DataType::Float(32);
+}
+
 Expr Number(double value, DataType dtype) {
   if (!dtype.is_float()) {
     return ir::IntConst(static_cast<int64_t>(value), dtype);
@@ -36,6 +40,8 @@ Expr Divide(Expr a, Expr b) {
 Expr Call(ir::Intrinsic function, Expr x) {
   return ir::MakeCall(function, {std::move(x)});
 }
+
+Expr Floor(Expr x) { return Call(ir::Intrinsic::kFloor, std::move(x)); }
 
 absl::Status CheckKind(Node& node, int i, DtypeKind kind) {
   const DataType dtype = node.Dtype(i);

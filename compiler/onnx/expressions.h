@@ -17,12 +17,23 @@ namespace tilefarm::onnx {
 ir::DataType ComputeType(ir::DataType dtype);
 // The same, but float64 for integers: for formulas with float functions.
 ir::DataType FloatComputeType(ir::DataType dtype);
+// The dtype in which contributed operators add: float64 for float64, otherwise
+// float32.
+ir::DataType SumType(ir::DataType dtype);
 
 // A constant, rounded to float32 where that is the dtype. An integer dtype
 // takes the truncated value, which must be in range.
 ir::Expr Number(double value, ir::DataType dtype);
 ir::Expr Divide(ir::Expr a, ir::Expr b);
 ir::Expr Call(ir::Intrinsic function, ir::Expr x);
+ir::Expr Floor(ir::Expr x);
+// Of any operands, also of constants: nothing is folded.
+inline ir::Expr Plus(const ir::Expr& a, const ir::Expr& b) {
+  return ir::MakeBinary(ir::BinaryOp::kAdd, a, b);
+}
+inline ir::Expr Times(const ir::Expr& a, const ir::Expr& b) {
+  return ir::MakeBinary(ir::BinaryOp::kMul, a, b);
+}
 
 enum class DtypeKind { kFloat, kInteger, kBool, kNumber };
 // InvalidArgument: the dtype of input `i` is not of this kind.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "compiler/onnx/expressions.h"
 #include "compiler/onnx/matrix_product.h"
 #include "compiler/onnx/node.h"
 #include "compiler/onnx/quantize_expr.h"
@@ -20,29 +21,25 @@ using ir::IntConst;
 using ir::Intrinsic;
 using te::ReduceAxis;
 
-DataType ComputeType(DataType dtype) {
-  return dtype == DataType::Float(64) ? dtype : DataType::Float(32);
-}
-
-Expr Number(const Expr& like, double value) {
+Expr NumberLike(const Expr& like, double value) {
   return ir::FloatConst(value, like->dtype);
 }
 
 // --- Activations ---------------------------------------------------------
 
 Expr Gelu(const Expr& x) {
-  const Expr erf = ir::MakeCall(Intrinsic::kErf,
-                                {Times(x, Number(x, 0.70710678118654752440))});
-  return Times(Times(x, Number(x, 0.5)), Plus(erf, Number(x, 1)));
+  const Expr erf = ir::MakeCall(
+      Intrinsic::kErf, {Times(x, NumberLike(x, 0.70710678118654752440))});
+  return Times(Times(x, NumberLike(x, 0.5)), Plus(erf, NumberLike(x, 1)));
 }
 
 // The approximation by tanh with the constants of onnxruntime.
 Expr FastGelu(const Expr& x) {
   const Expr inner =
-      Times(x, Plus(Times(Times(x, x), Number(x, 0.035677408136300125)),
-                    Number(x, 0.7978845608028654)));
+      Times(x, Plus(Times(Times(x, x), NumberLike(x, 0.035677408136300125)),
+                    NumberLike(x, 0.7978845608028654)));
   const Expr tanh = ir::MakeCall(Intrinsic::kTanh, {inner});
-  return Times(Times(x, Number(x, 0.5)), Plus(tanh, Number(x, 1)));
+  return Times(Times(x, NumberLike(x, 0.5)), Plus(tanh, NumberLike(x, 1)));
 }
 
 // f(x + bias); the bias is a vector along the last dimension.
@@ -67,7 +64,7 @@ Outputs Activation(Node& node, const std::string& op, Expr (*f)(const Expr&),
       node.builder().Compute(op, {}, inputs, [&](const graph::Tensors& in) {
         return te::Compute("T_gelu", x.shape, [&](const te::Indices& i) {
           Expr value = in[0](i);
-          const DataType type = ComputeType(value->dtype);
+          const DataType type = SumType(value->dtype);
           value = ir::MakeCast(type, value);
           if (has_bias) {
             value = Plus(value, ir::MakeCast(type, in[1]({i.back()})));
@@ -78,7 +75,7 @@ Outputs Activation(Node& node, const std::string& op, Expr (*f)(const Expr&),
   return std::vector<Imported>{y};
 }
 
-Outputs ConvertGelu(Node& node) {
+Outputs ConvertContribGelu(Node& node) {
   return Activation(node, "nn.gelu", Gelu, false);
 }
 Outputs ConvertFastGelu(Node& node) {
@@ -111,7 +108,8 @@ Normalized Normalize(const te::Tensor& x, const te::Tensor& gamma,
   const te::Tensor inverse = te::Map(
       variance,
       [&](const Expr& v) {
-        return ir::MakeCall(Intrinsic::kRsqrt, {Plus(v, Number(v, epsilon))});
+        return ir::MakeCall(Intrinsic::kRsqrt,
+                            {Plus(v, NumberLike(v, epsilon))});
       },
       "T_rsqrt");
   const te::Tensor y =
@@ -149,7 +147,7 @@ Outputs LayerNormalization(Node& node, bool simplified) {
   }
   std::vector<ValueId> inputs{node.Input(0), node.Input(1)};
   if (has_beta) inputs.push_back(node.Input(2));
-  const DataType type = ComputeType(x.dtype);
+  const DataType type = SumType(x.dtype);
   TF_ASSIGN_OR_RETURN(
       std::vector<ValueId> results,
       node.builder().ComputeAll(
@@ -212,7 +210,7 @@ Outputs SkipLayerNormalization(Node& node, bool simplified) {
   if (node.WantsOutput(1) || node.WantsOutput(2)) {
     return node.Unsupported("outputs 1 and 2 (of training)");
   }
-  const DataType type = ComputeType(x.dtype);
+  const DataType type = SumType(x.dtype);
   TF_ASSIGN_OR_RETURN(
       std::vector<ValueId> results,
       node.builder().ComputeAll(
@@ -270,7 +268,7 @@ Outputs ConvertFusedMatMul(Node& node) {
   TF_ASSIGN_OR_RETURN(
       const Product product,
       PlanProduct(node, a.shape, b.shape, transpose_a, transpose_b));
-  const DataType type = ComputeType(a.dtype);
+  const DataType type = SumType(a.dtype);
   const ReduceAxis k("k", product.k);
   TF_ASSIGN_OR_RETURN(
       const ValueId y,
@@ -297,7 +295,7 @@ Outputs ConvertFusedMatMul(Node& node) {
                 sum,
                 [&](const Expr& e) {
                   return ir::MakeCast(
-                      a.dtype, alpha == 1 ? e : Times(e, Number(e, alpha)));
+                      a.dtype, alpha == 1 ? e : Times(e, NumberLike(e, alpha)));
                 },
                 "T_scale");
           }));
@@ -364,7 +362,7 @@ Outputs ConvertMatMulNBits(Node& node) {
     inputs.push_back(node.Input(5));
   }
   TF_RETURN_IF_ERROR(node.status());
-  const DataType type = ComputeType(a.dtype);
+  const DataType type = SumType(a.dtype);
   const DataType i32 = DataType::Int(32);
   std::vector<int64_t> shape = a.shape;
   shape.back() = n;
@@ -444,7 +442,7 @@ std::vector<Converter> FusedContribConverters() {
       {"BiasGelu", ConvertBiasGelu, kDomain},
       {"FastGelu", ConvertFastGelu, kDomain},
       {"FusedMatMul", ConvertFusedMatMul, kDomain},
-      {"Gelu", ConvertGelu, kDomain},
+      {"Gelu", ConvertContribGelu, kDomain},
       {"LayerNormalization", ConvertLayerNormalization, kDomain},
       {"MatMulNBits", ConvertMatMulNBits, kDomain},
       {"SimplifiedLayerNormalization", ConvertSimplifiedLayerNormalization,

@@ -2,8 +2,10 @@
 #include "compiler/te/pooling.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/onnx/node.h"

@@ -174,7 +174,7 @@ Outputs ConvertDequantizeLinear(Node& node) {
 }
 
 // The least or greatest element, not counting those on the wrong side of 0.
-te::Tensor Bound(const te::Tensor& x, te::Reducer reducer) {
+te::Tensor ExtremeOf(const te::Tensor& x, te::Reducer reducer) {
   if (std::find(x.shape().begin(), x.shape().end(), 0) != x.shape().end()) {
     return te::Compute("bound", {},
                        [](const te::Indices&) { return te::Body(Float32(0)); });
@@ -203,8 +203,8 @@ Outputs ConvertDynamicQuantizeLinear(Node& node) {
       node.builder().ComputeAll(
           "dynamic_quantize", {}, {node.Input(0)},
           [&](const graph::Tensors& in) {
-            const te::Tensor low = Bound(in[0], te::Reducer::kMin);
-            const te::Tensor high = Bound(in[0], te::Reducer::kMax);
+            const te::Tensor low = ExtremeOf(in[0], te::Reducer::kMin);
+            const te::Tensor high = ExtremeOf(in[0], te::Reducer::kMax);
             // A tensor of zeros has no range; any scale is right.
             const te::Tensor scale =
                 te::Compute("scale", {}, [&](const te::Indices&) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/onnx/expressions.h"
 #include "compiler/onnx/node.h"
 #include "compiler/onnx/small_types.h"
 #include "compiler/te/tensor.h"
@@ -114,14 +115,8 @@ inline ir::Expr Float32(double value) {
 inline ir::Expr ToFloat32(const ir::Expr& x) {
   return ir::MakeCast(ir::DataType::Float(32), x);
 }
-inline ir::Expr Times(const ir::Expr& a, const ir::Expr& b) {
-  return ir::MakeBinary(ir::BinaryOp::kMul, a, b);
-}
 inline ir::Expr Over(const ir::Expr& a, const ir::Expr& b) {
   return ir::MakeBinary(ir::BinaryOp::kDiv, a, b);
-}
-inline ir::Expr Plus(const ir::Expr& a, const ir::Expr& b) {
-  return ir::MakeBinary(ir::BinaryOp::kAdd, a, b);
 }
 
 }  // namespace tilefarm::onnx

@@ -69,8 +69,9 @@ struct Target {
   }
 };
 
-Outputs Binary(Node& node, const std::string& op,
-               const std::function<Expr(const Expr&, const Expr&)>& f) {
+Outputs QuantizedBinary(
+    Node& node, const std::string& op,
+    const std::function<Expr(const Expr&, const Expr&)>& f) {
   CallInputs inputs;
   TF_ASSIGN_OR_RETURN(const Quantised a, Quantised::Make(node, 0, inputs));
   TF_ASSIGN_OR_RETURN(const Quantised b, Quantised::Make(node, 3, inputs));
@@ -96,13 +97,15 @@ Outputs Binary(Node& node, const std::string& op,
   return std::vector<Imported>{out};
 }
 
-Outputs ConvertQLinearAdd(Node& node) { return Binary(node, "qnn.add", Plus); }
+Outputs ConvertQLinearAdd(Node& node) {
+  return QuantizedBinary(node, "qnn.add", Plus);
+}
 Outputs ConvertQLinearMul(Node& node) {
-  return Binary(node, "qnn.multiply", Times);
+  return QuantizedBinary(node, "qnn.multiply", Times);
 }
 
-Outputs Unary(Node& node, const std::string& op,
-              const std::function<Expr(const Expr&)>& f) {
+Outputs QuantizedUnary(Node& node, const std::string& op,
+                       const std::function<Expr(const Expr&)>& f) {
   CallInputs inputs;
   TF_ASSIGN_OR_RETURN(const Quantised x, Quantised::Make(node, 0, inputs));
   TF_ASSIGN_OR_RETURN(const Target y,
@@ -123,14 +126,14 @@ Outputs Unary(Node& node, const std::string& op,
 }
 
 Outputs ConvertQLinearSigmoid(Node& node) {
-  return Unary(node, "qnn.sigmoid", [](const Expr& x) {
+  return QuantizedUnary(node, "qnn.sigmoid", [](const Expr& x) {
     return ir::MakeCall(ir::Intrinsic::kSigmoid, {x});
   });
 }
 
 Outputs ConvertQLinearLeakyRelu(Node& node) {
   const double alpha = node.Float("alpha", 0.01f);
-  return Unary(node, "qnn.leakyrelu", [&](const Expr& x) {
+  return QuantizedUnary(node, "qnn.leakyrelu", [&](const Expr& x) {
     return ir::MakeSelect(ir::GE(x, Float32(0)), x, Times(x, Float32(alpha)));
   });
 }

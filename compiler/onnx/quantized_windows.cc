@@ -49,7 +49,7 @@ class PerChannel {
 };
 
 // A window that slides over the spatial dimensions.
-struct Window {
+struct ByteWindow {
   std::vector<int64_t> kernel, strides, dilations, before, after, out;
   // How much the tensor must grow at its end so that all windows are inside:
   // less or more than `after` where windows do not end at the border.
@@ -62,11 +62,12 @@ struct Window {
   }
 };
 
-absl::StatusOr<Window> ReadWindow(Node& node, const std::vector<int64_t>& in,
-                                  std::vector<int64_t> kernel) {
+absl::StatusOr<ByteWindow> ReadByteWindow(Node& node,
+                                          const std::vector<int64_t>& in,
+                                          std::vector<int64_t> kernel) {
   // Products of two such numbers do not overflow.
   constexpr int64_t kLargest = int64_t{1} << 30;
-  Window window;
+  ByteWindow window;
   const size_t rank = in.size();
   window.kernel = std::move(kernel);
   window.strides = node.Ints("strides");
@@ -127,7 +128,7 @@ absl::StatusOr<Window> ReadWindow(Node& node, const std::vector<int64_t>& in,
 
 // `data` with `fill` around the spatial dimensions, the first of which is
 // `first`.
-te::Tensor PadFor(const Window& window, const te::Tensor& data, int first,
+te::Tensor PadFor(const ByteWindow& window, const te::Tensor& data, int first,
                   const std::function<Expr()>& fill) {
   if (!window.pads()) return data;
   std::vector<int64_t> shape = data.shape();
@@ -191,8 +192,8 @@ class IntegerConv {
       return node.Invalid("kernel_shape is not that of the weights");
     }
     if (weight[1] == 0) return node.Unsupported("no input channels");
-    TF_ASSIGN_OR_RETURN(conv.window_,
-                        ReadWindow(node, {in.begin() + 2, in.end()}, kernel));
+    TF_ASSIGN_OR_RETURN(
+        conv.window_, ReadByteWindow(node, {in.begin() + 2, in.end()}, kernel));
     conv.x_position_ = inputs.Add(node.Input(x));
     conv.w_position_ = inputs.Add(node.Input(w));
     TF_ASSIGN_OR_RETURN(conv.x_zero_,
@@ -253,7 +254,7 @@ class IntegerConv {
 
  private:
   TensorType x_, w_;
-  Window window_;
+  ByteWindow window_;
   int64_t groups_ = 1;
   int x_position_ = 0;
   int w_position_ = 0;
@@ -338,7 +339,7 @@ Outputs AveragePool(Node& node, bool global) {
   const int first = channels_last ? 1 : 2;
   const std::vector<int64_t> spatial(x.shape.begin() + first,
                                      x.shape.begin() + first + rank);
-  Window window;
+  ByteWindow window;
   if (global) {
     window.kernel = spatial;
     window.strides.assign(rank, 1);
@@ -349,8 +350,8 @@ Outputs AveragePool(Node& node, bool global) {
       return node.Invalid("the average of no elements");
     }
   } else {
-    TF_ASSIGN_OR_RETURN(window,
-                        ReadWindow(node, spatial, node.Ints("kernel_shape")));
+    TF_ASSIGN_OR_RETURN(
+        window, ReadByteWindow(node, spatial, node.Ints("kernel_shape")));
     for (int64_t dilation : window.dilations) {
       if (dilation != 1) return node.Unsupported("dilations");
     }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "compiler/onnx/expressions.h"
 #include "compiler/onnx/node.h"
 #include "compiler/onnx/recurrent_activation.h"
 #include "compiler/onnx/recurrent_layer.h"
@@ -14,12 +15,6 @@ using ir::BinaryOp;
 using ir::DataType;
 using ir::Expr;
 
-Expr Add(const Expr& a, const Expr& b) {
-  return ir::MakeBinary(BinaryOp::kAdd, a, b);
-}
-Expr Times(const Expr& a, const Expr& b) {
-  return ir::MakeBinary(BinaryOp::kMul, a, b);
-}
 Expr OneMinus(const Expr& a) {
   return ir::MakeBinary(BinaryOp::kSub, ir::ConstOf(a->dtype, 1), a);
 }
@@ -49,7 +44,7 @@ Outputs ConvertRnn(Node& node) {
             return graph::Tensors{
                 te::Compute("T_hidden", x[0].shape(), [&](const auto& i) {
                   return te::Body(ir::MakeCast(
-                      layer.dtype, f(layer.Clip(Add(x[0](i), x[1](i))))));
+                      layer.dtype, f(layer.Clip(Plus(x[0](i), x[1](i))))));
                 })};
           });
     };
@@ -74,20 +69,20 @@ absl::StatusOr<std::vector<ValueId>> GruStepAfterProduct(
         return graph::Tensors{te::Compute(
             "T_hidden", {layer.batch, hidden}, [&](const te::Indices& i) {
               const auto gate = [&](int64_t which) {
-                return f(layer.Clip(Add(GateOf(x[0], i, which, hidden),
-                                        GateOf(x[1], i, which, hidden))));
+                return f(layer.Clip(Plus(GateOf(x[0], i, which, hidden),
+                                         GateOf(x[1], i, which, hidden))));
               };
               const Expr update = gate(0), reset = gate(1);
               Expr product = GateOf(x[1], i, 2, hidden);
               if (bias >= 0) {
-                product = Add(product, ir::MakeCast(layer.type, x[3]({i[1]})));
+                product = Plus(product, ir::MakeCast(layer.type, x[3]({i[1]})));
               }
               const Expr candidate = g(layer.Clip(
-                  Add(GateOf(x[0], i, 2, hidden), Times(reset, product))));
+                  Plus(GateOf(x[0], i, 2, hidden), Times(reset, product))));
               const Expr old = ir::MakeCast(layer.type, x[2](i));
               return te::Body(ir::MakeCast(
-                  layer.dtype,
-                  Add(Times(OneMinus(update), candidate), Times(update, old))));
+                  layer.dtype, Plus(Times(OneMinus(update), candidate),
+                                    Times(update, old))));
             })};
       });
 }
@@ -103,7 +98,7 @@ absl::StatusOr<std::vector<ValueId>> GruStepBeforeProduct(
   const auto gate = [&](const graph::Tensors& x, const te::Indices& i,
                         int64_t which) {
     return f(layer.Clip(
-        Add(GateOf(x[0], i, which, hidden), GateOf(x[1], i, which, hidden))));
+        Plus(GateOf(x[0], i, which, hidden), GateOf(x[1], i, which, hidden))));
   };
   TF_ASSIGN_OR_RETURN(const ValueId recurrent,
                       TimesTransposed(node, state, weights.first, layer.type));
@@ -128,11 +123,11 @@ absl::StatusOr<std::vector<ValueId>> GruStepBeforeProduct(
             "T_hidden", {layer.batch, hidden}, [&](const te::Indices& i) {
               const Expr update = gate(x, i, 0);
               const Expr candidate =
-                  g(layer.Clip(Add(GateOf(x[0], i, 2, hidden), x[3](i))));
+                  g(layer.Clip(Plus(GateOf(x[0], i, 2, hidden), x[3](i))));
               const Expr old = ir::MakeCast(layer.type, x[2](i));
               return te::Body(ir::MakeCast(
-                  layer.dtype,
-                  Add(Times(OneMinus(update), candidate), Times(update, old))));
+                  layer.dtype, Plus(Times(OneMinus(update), candidate),
+                                    Times(update, old))));
             })};
       });
 }
@@ -204,11 +199,11 @@ struct LstmStep {
     const std::vector<int64_t> shape{layer.batch, layer.hidden};
     // The sum of a gate, with what it sees of the cell through its peephole.
     const auto sum = [&](const te::Indices& i, int64_t gate, const Expr& seen) {
-      Expr total = Add(GateOf(x[0], i, gate, layer.hidden),
-                       GateOf(x[1], i, gate, layer.hidden));
+      Expr total = Plus(GateOf(x[0], i, gate, layer.hidden),
+                        GateOf(x[1], i, gate, layer.hidden));
       if (peepholes >= 0 && seen != nullptr) {
         const Expr peephole = x[3]({i[1] + gate * layer.hidden});
-        total = Add(total, Times(ir::MakeCast(layer.type, peephole), seen));
+        total = Plus(total, Times(ir::MakeCast(layer.type, peephole), seen));
       }
       return layer.Clip(total);
     };
@@ -218,7 +213,7 @@ struct LstmStep {
           const Expr input = f(sum(i, 0, old));
           const Expr forget = couples ? OneMinus(input) : f(sum(i, 2, old));
           const Expr candidate = g(sum(i, 3, nullptr));
-          return te::Body(Add(Times(forget, old), Times(input, candidate)));
+          return te::Body(Plus(Times(forget, old), Times(input, candidate)));
         });
     const te::Tensor output =
         te::Compute("T_hidden", shape, [&](const te::Indices& i) {

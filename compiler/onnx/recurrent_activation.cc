@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "base/status_macros.h"
+#include "compiler/onnx/expressions.h"
 
 namespace tilefarm::onnx {
 namespace {
@@ -40,12 +41,6 @@ const Definition* Find(std::string_view name) {
   return nullptr;
 }
 
-Expr Add(const Expr& a, const Expr& b) {
-  return ir::MakeBinary(BinaryOp::kAdd, a, b);
-}
-Expr Times(const Expr& a, const Expr& b) {
-  return ir::MakeBinary(BinaryOp::kMul, a, b);
-}
 Expr Larger(const Expr& a, const Expr& b) {
   return ir::MakeBinary(BinaryOp::kMax, a, b);
 }
@@ -63,7 +58,7 @@ Expr RecurrentActivation::operator()(const Expr& x) const {
   if (name == "sigmoid") return call(Intrinsic::kSigmoid, x);
   if (name == "tanh") return call(Intrinsic::kTanh, x);
   if (name == "relu") return Larger(x, zero);
-  if (name == "affine") return Add(Times(a, x), b);
+  if (name == "affine") return Plus(Times(a, x), b);
   if (name == "leakyrelu") return ir::MakeSelect(is_negative, Times(a, x), x);
   if (name == "thresholdedrelu") {
     return ir::MakeSelect(ir::MakeBinary(BinaryOp::kGT, x, a), x, zero);
@@ -72,7 +67,7 @@ Expr RecurrentActivation::operator()(const Expr& x) const {
     return Times(a, call(Intrinsic::kTanh, Times(b, x)));
   }
   if (name == "hardsigmoid") {
-    return Larger(ir::MakeBinary(BinaryOp::kMin, Add(Times(a, x), b), one),
+    return Larger(ir::MakeBinary(BinaryOp::kMin, Plus(Times(a, x), b), one),
                   zero);
   }
   if (name == "elu") {
@@ -82,12 +77,12 @@ Expr RecurrentActivation::operator()(const Expr& x) const {
   }
   const Expr magnitude = call(Intrinsic::kAbs, x);
   if (name == "softsign") {
-    return ir::MakeBinary(BinaryOp::kDiv, x, Add(one, magnitude));
+    return ir::MakeBinary(BinaryOp::kDiv, x, Plus(one, magnitude));
   }
   // Softplus, log(1 + exp x), in a form that does not overflow.
   const Expr negated = ir::MakeBinary(BinaryOp::kSub, zero, magnitude);
-  return Add(Larger(x, zero),
-             call(Intrinsic::kLog1p, call(Intrinsic::kExp, negated)));
+  return Plus(Larger(x, zero),
+              call(Intrinsic::kLog1p, call(Intrinsic::kExp, negated)));
 }
 
 absl::StatusOr<std::vector<RecurrentActivation>> ReadActivations(

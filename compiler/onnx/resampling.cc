@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/status_macros.h"
+#include "compiler/onnx/expressions.h"
 #include "compiler/onnx/node.h"
 #include "compiler/onnx/resize_plan.h"
 #include "compiler/onnx/shapes.h"
@@ -24,10 +25,6 @@ using ir::Intrinsic;
 const DataType kReal = DataType::Float(64);
 
 Expr Real(double value) { return ir::FloatConst(value, kReal); }
-Expr Div(const Expr& a, const Expr& b) {
-  return ir::MakeBinary(BinaryOp::kDiv, a, b);
-}
-Expr Floor(const Expr& a) { return ir::MakeCall(Intrinsic::kFloor, {a}); }
 Expr Ceil(const Expr& a) { return ir::MakeCall(Intrinsic::kCeil, {a}); }
 Expr AsReal(const Expr& a) { return ir::MakeCast(kReal, a); }
 
@@ -49,7 +46,7 @@ Expr ScaleOf(Node& node, const ResizeOptions& options, const ResizePlan& plan,
   Expr common;
   for (size_t k = 0; k < plan.axes.size(); ++k) {
     const int64_t extent = node.Shape(0)[static_cast<size_t>(plan.axes[k])];
-    const Expr scale = Div(load(k), Real(static_cast<double>(extent)));
+    const Expr scale = Divide(load(k), Real(static_cast<double>(extent)));
     if (common == nullptr) {
       common = scale;
     } else {
@@ -66,29 +63,29 @@ Expr SourceOf(const ResizeOptions& options, const Axis& axis, const Expr& x,
               const Expr& scale, const Expr& begin, const Expr& end) {
   const auto from = static_cast<double>(axis.from);
   const Expr width = scale * Real(from);  // of the result, not rounded
-  const Expr half = Div(x + Real(0.5), scale) - Real(0.5);
+  const Expr half = Divide(x + Real(0.5), scale) - Real(0.5);
   const Expr is_one = ir::EQ(width, Real(1));
   // A divisor that is never 0; where it would be, the other case holds.
   const Expr steps = Choose(is_one, Real(1), width - Real(1));
   if (options.coordinates == "align_corners") {
-    return Choose(is_one, Real(0), Div(x * Real(from - 1), steps));
+    return Choose(is_one, Real(0), Divide(x * Real(from - 1), steps));
   }
-  if (options.coordinates == "asymmetric") return Div(x, scale);
+  if (options.coordinates == "asymmetric") return Divide(x, scale);
   if (options.coordinates == "tf_half_pixel_for_nn") {
-    return Div(x + Real(0.5), scale);
+    return Divide(x + Real(0.5), scale);
   }
   if (options.coordinates == "pytorch_half_pixel") {
     // Some implementations read "length_resized > 1" with the rounded length.
     return axis.to == 1 ? Choose(is_one, Real(-0.5), half) : half;
   }
   if (options.coordinates == "half_pixel_symmetric") {
-    const Expr adjustment = Div(Real(static_cast<double>(axis.to)), width);
+    const Expr adjustment = Divide(Real(static_cast<double>(axis.to)), width);
     return Real(from / 2) * (Real(1) - adjustment) + half;
   }
   if (options.crops()) {
     const Expr extent = (end - begin) * Real(from - 1);
     return begin * Real(from - 1) +
-           Choose(is_one, extent * Real(0.5), Div(x * extent, steps));
+           Choose(is_one, extent * Real(0.5), Divide(x * extent, steps));
   }
   return half;
 }
@@ -218,7 +215,7 @@ absl::StatusOr<Tables> TablesOf(Node& node, const ResizeOptions& options,
                 results.push_back(te::Compute(
                     "weight", {axis.to, tables.taps},
                     [&](const te::Indices& i) {
-                      return te::Body(Div(raw({i[0], i[1]}), sum({i[0]})));
+                      return te::Body(Divide(raw({i[0], i[1]}), sum({i[0]})));
                     }));
               } else {
                 results.push_back(raw);

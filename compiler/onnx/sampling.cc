@@ -4,7 +4,9 @@
 #include <cmath>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/onnx/expressions.h"
 #include "compiler/onnx/node.h"
 #include "compiler/onnx/shapes.h"
 
@@ -17,10 +19,6 @@ using ir::Expr;
 using ir::IntConst;
 using ir::Intrinsic;
 
-Expr Div(const Expr& a, const Expr& b) {
-  return ir::MakeBinary(BinaryOp::kDiv, a, b);
-}
-Expr Floor(const Expr& a) { return ir::MakeCall(Intrinsic::kFloor, {a}); }
 Expr Abs(const Expr& a) { return ir::MakeCall(Intrinsic::kAbs, {a}); }
 
 enum class Padding { kZeros, kBorder, kReflection };
@@ -68,7 +66,7 @@ Expr Reflect(const Expr& x, double low, double high) {
   // Distances from `low`, in a period of two spans.
   const Expr distance = Abs(x - number(low));
   const Expr period = span * number(2);
-  const Expr phase = distance - Floor(Div(distance, period)) * period;
+  const Expr phase = distance - Floor(Divide(distance, period)) * period;
   return number(low) + ir::MakeBinary(BinaryOp::kMin, phase, period - phase);
 }
 
@@ -252,10 +250,10 @@ Outputs ConvertAffineGrid(Node& node) {
             const auto extent = static_cast<double>(shape[d]);
             const Expr place = ir::MakeCast(real, i[d]);
             const Expr coordinate =
-                align ? Div(place * number(2),
-                            number(std::max(extent - 1, 1.0))) -
+                align ? Divide(place * number(2),
+                               number(std::max(extent - 1, 1.0))) -
                             number(1)
-                      : Div(place * number(2) + number(1), number(extent)) -
+                      : Divide(place * number(2) + number(1), number(extent)) -
                             number(1);
             sum = sum + factor(k) * coordinate;
           }

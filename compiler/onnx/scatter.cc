@@ -2,6 +2,7 @@
 // place happen in their order in the tensor.
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/limits.h"
 #include "compiler/onnx/node.h"
@@ -42,8 +43,8 @@ ProgramText ScatterProgram(Node& node, const std::string& name) {
   return program;
 }
 
-Outputs Call(Node& node, const std::string& op, ir::AttrMap attrs,
-             const ProgramText& program) {
+Outputs CallProgram(Node& node, const std::string& op, ir::AttrMap attrs,
+                    const ProgramText& program) {
   TF_ASSIGN_OR_RETURN(
       const std::vector<ValueId> values,
       node.builder().CallText(op, std::move(attrs),
@@ -93,9 +94,10 @@ Outputs ConvertScatterElements(Node& node) {
       const std::string value,
       Reduced(node, Element("result", place), Element("updates", at)));
   program.Line(0, Element("result", place), " = ", value);
-  return Call(node, "scatter_elements",
-              {{"axis", axis}, {"reduction", node.String("reduction", "none")}},
-              program);
+  return CallProgram(
+      node, "scatter_elements",
+      {{"axis", axis}, {"reduction", node.String("reduction", "none")}},
+      program);
 }
 
 Outputs ConvertScatterND(Node& node) {
@@ -143,8 +145,9 @@ Outputs ConvertScatterND(Node& node) {
       const std::string value,
       Reduced(node, Element("result", place), Element("updates", at)));
   program.Line(0, Element("result", place), " = ", value);
-  return Call(node, "scatter_nd",
-              {{"reduction", node.String("reduction", "none")}}, program);
+  return CallProgram(node, "scatter_nd",
+                     {{"reduction", node.String("reduction", "none")}},
+                     program);
 }
 
 // The shape before pooling: what a MaxPool with these attributes would shrink

@@ -3,6 +3,7 @@
 // results depends on data: it is computed from constants or declared.
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/onnx/node.h"
 #include "compiler/onnx/program_text.h"

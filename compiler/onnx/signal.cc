@@ -24,7 +24,7 @@ constexpr double kPi = std::numbers::pi;
 
 const DataType kDouble = DataType::Float(64);
 
-Expr Number(double value) { return ir::FloatConst(value, kDouble); }
+Expr Double(double value) { return ir::FloatConst(value, kDouble); }
 Expr ToDouble(const Expr& x) { return ir::MakeCast(kDouble, x); }
 
 // An integer input of one element: its value if it is constant.
@@ -73,7 +73,7 @@ te::Tensor ApplyTransform(const Transform& t, const te::Tensor& x,
   const te::Tensor circle =
       te::Compute("T_circle", {t.length, 2}, [&](const te::Indices& i) {
         const Expr angle =
-            Over(Times(ToDouble(i[0]), Number(2 * kPi)), ToDouble(length()));
+            Over(Times(ToDouble(i[0]), Double(2 * kPi)), ToDouble(length()));
         return te::Body(ir::MakeSelect(ir::EQ(i[1], IntConst(0)),
                                        ir::MakeCall(Intrinsic::kCos, {angle}),
                                        ir::MakeCall(Intrinsic::kSin, {angle})));
@@ -89,7 +89,7 @@ te::Tensor ApplyTransform(const Transform& t, const te::Tensor& x,
     }
     const Expr cosine = circle({turn, IntConst(0)});
     Expr sine = circle({turn, IntConst(1)});
-    const Expr minus = Times(sine, Number(-1));
+    const Expr minus = Times(sine, Double(-1));
     // A turn by a negative angle, or by a positive one for the inverse.
     const Expr& real_from_imaginary = t.inverse ? minus : sine;
     const Expr& imaginary_from_real = t.inverse ? sine : minus;
@@ -98,7 +98,7 @@ te::Tensor ApplyTransform(const Transform& t, const te::Tensor& x,
         ir::MakeSelect(ir::EQ(result, IntConst(0)), real_from_imaginary,
                        imaginary_from_real));
     if (t.at >= 0) {
-      value = ir::MakeSelect(ir::LT(n, length()), value, Number(0));
+      value = ir::MakeSelect(ir::LT(n, length()), value, Double(0));
     }
     if (t.inverse) value = Over(value, ToDouble(length()));
     if (t.to_real) {
@@ -107,7 +107,7 @@ te::Tensor ApplyTransform(const Transform& t, const te::Tensor& x,
       if (t.length % 2 == 0) {
         alone = ir::Or(alone, ir::EQ(n, IntConst(t.length / 2)));
       }
-      value = Times(value, ir::MakeSelect(alone, Number(1), Number(2)));
+      value = Times(value, ir::MakeSelect(alone, Double(1), Double(2)));
     }
     return value;
   };
@@ -128,7 +128,7 @@ te::Tensor ApplyTransform(const Transform& t, const te::Tensor& x,
       static_cast<double>(kLargestMatrix);
   const te::Tensor sum =
       te::Compute("T_dft", shape, [&](const te::Indices& i) -> te::Body {
-        if (t.samples == 0) return Number(0);
+        if (t.samples == 0) return Double(0);
         te::Indices at = i;
         at[t.axis] = n;
         at.back() = part;
@@ -398,14 +398,14 @@ Outputs CosineWindow(Node& node, const std::string& op,
           op, {{"periodic", ir::Attr(periodic)}}, {},
           [&](const graph::Tensors&) {
             return te::Compute("T_window", {size}, [&](const te::Indices& i) {
-              Expr sum = Number(terms[0]);
+              Expr sum = Double(terms[0]);
               for (size_t j = 1; j < terms.size(); ++j) {
                 const Expr angle =
                     Over(Times(ToDouble(i[0]),
-                               Number(2 * kPi * static_cast<double>(j))),
-                         Number(period));
+                               Double(2 * kPi * static_cast<double>(j))),
+                         Double(period));
                 sum = Plus(sum, Times(ir::MakeCall(Intrinsic::kCos, {angle}),
-                                      Number(terms[j])));
+                                      Double(terms[j])));
               }
               return te::Body(ir::MakeCast(*dtype, sum));
             });
@@ -464,10 +464,10 @@ Outputs ConvertMelWeightMatrix(Node& node) {
           "mel_weight_matrix", {}, node.Inputs(),
           [&](const graph::Tensors& in) {
             const auto mel = [&](const Expr& hertz) {
-              const Expr ratio = Over(ToDouble(hertz), Number(700));
+              const Expr ratio = Over(ToDouble(hertz), Double(700));
               return Times(
-                  ir::MakeCall(Intrinsic::kLog10, {Plus(ratio, Number(1))}),
-                  Number(2595));
+                  ir::MakeCall(Intrinsic::kLog10, {Plus(ratio, Double(1))}),
+                  Double(2595));
             };
             // The bins at which the triangles start, peak and end.
             const te::Tensor edges = te::Compute(
@@ -476,16 +476,16 @@ Outputs ConvertMelWeightMatrix(Node& node) {
                   const Expr high = mel(ReadScalar(in[4]));
                   const Expr step =
                       Over(Minus(high, low),
-                           Number(static_cast<double>(shape[1] + 2)));
+                           Double(static_cast<double>(shape[1] + 2)));
                   const Expr place = Plus(Times(ToDouble(i[0]), step), low);
                   const Expr hertz = Times(
                       Minus(
                           ir::MakeCall(Intrinsic::kPow,
-                                       {Number(10), Over(place, Number(2595))}),
-                          Number(1)),
-                      Number(700));
+                                       {Double(10), Over(place, Double(2595))}),
+                          Double(1)),
+                      Double(700));
                   const Expr length =
-                      Plus(ToDouble(ReadScalar(in[1])), Number(1));
+                      Plus(ToDouble(ReadScalar(in[1])), Double(1));
                   const Expr bin = ir::MakeCall(
                       Intrinsic::kFloor, {Over(Times(length, hertz),
                                                ToDouble(ReadScalar(in[2])))});
@@ -506,10 +506,10 @@ Outputs ConvertMelWeightMatrix(Node& node) {
                   const Expr falls =
                       ir::And(ir::GT(bin, peak), ir::LT(bin, end));
                   Expr value = ir::MakeSelect(
-                      falls, ratio(end - bin, end - peak), Number(0));
+                      falls, ratio(end - bin, end - peak), Double(0));
                   value = ir::MakeSelect(
                       rises, ratio(bin - start, peak - start), value);
-                  value = ir::MakeSelect(ir::EQ(bin, peak), Number(1), value);
+                  value = ir::MakeSelect(ir::EQ(bin, peak), Double(1), value);
                   return te::Body(ir::MakeCast(*dtype, value));
                 });
           }));

@@ -1,4 +1,5 @@
 // The optimisers of the preview training domain: one step for each tensor.
+#include <functional>
 #include <utility>
 
 #include "base/status_macros.h"

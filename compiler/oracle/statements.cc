@@ -1,6 +1,7 @@
 // Statements: control flow, stores, loops and blocks.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -23,8 +23,8 @@ struct Workspace {
 };
 
 /* An image that is loaded into a context. */
-struct tf_cuda_module {
-  struct tf_cuda_module* next;
+struct tf_gpu_module {
+  struct tf_gpu_module* next;
   void* context;
   unsigned long long context_id; /* 0 if the driver has no numbers */
   void* module;
@@ -125,9 +125,9 @@ static unsigned long long ContextId(Driver* driver, void* context) {
 
 /* Modules ------------------------------------------------------------------ */
 
-static struct tf_cuda_module* FindModule(struct tf_gpu_state* state,
-                                         void* context, unsigned long long id) {
-  struct tf_cuda_module* module =
+static struct tf_gpu_module* FindModule(struct tf_gpu_state* state,
+                                        void* context, unsigned long long id) {
+  struct tf_gpu_module* module =
       __atomic_load_n(&state->modules, __ATOMIC_ACQUIRE);
   while (module != NULL &&
          (module->context != context || module->context_id != id)) {
@@ -164,11 +164,11 @@ static void* MakePool(Driver* driver) {
 static int32_t LoadModule(Driver* driver,
                           const struct tf_gpu_function* function, void* context,
                           unsigned long long id,
-                          struct tf_cuda_module** result) {
+                          struct tf_gpu_module** result) {
   struct tf_gpu_state* state = function->state;
   *result = FindModule(state, context, id);
   if (*result != NULL) return 0;
-  struct tf_cuda_module* module = Zeroed(sizeof(struct tf_cuda_module));
+  struct tf_gpu_module* module = Zeroed(sizeof(struct tf_gpu_module));
   if (module == NULL) return NoMemory();
   char log[kLogBytes];
   log[0] = 0;
@@ -197,7 +197,7 @@ static int32_t LoadModule(Driver* driver,
   return 0;
 }
 
-static struct Prepared* FindPrepared(struct tf_cuda_module* module,
+static struct Prepared* FindPrepared(struct tf_gpu_module* module,
                                      const struct tf_gpu_function* function) {
   struct Prepared* prepared =
       __atomic_load_n(&module->prepared, __ATOMIC_ACQUIRE);
@@ -208,7 +208,7 @@ static struct Prepared* FindPrepared(struct tf_cuda_module* module,
 }
 
 /* Looks up the function's kernels. The mutex is locked. */
-static int32_t PrepareKernels(Driver* driver, struct tf_cuda_module* module,
+static int32_t PrepareKernels(Driver* driver, struct tf_gpu_module* module,
                               const struct tf_gpu_function* function,
                               struct Prepared** result) {
   *result = FindPrepared(module, function);
@@ -240,7 +240,7 @@ static int32_t PrepareKernels(Driver* driver, struct tf_cuda_module* module,
 }
 
 static int32_t Prepare(Driver* driver, const struct tf_gpu_function* function,
-                       void* context, struct tf_cuda_module** module,
+                       void* context, struct tf_gpu_module** module,
                        struct Prepared** prepared) {
   const unsigned long long id = ContextId(driver, context);
   *module = FindModule(function->state, context, id);
@@ -265,7 +265,7 @@ static size_t WorkspaceBytes(const struct tf_gpu_function* function,
 
 /* The stream's workspace, of at least `bytes`. The workspace's mutex is locked.
  */
-static int32_t StreamWorkspace(Driver* driver, struct tf_cuda_module* module,
+static int32_t StreamWorkspace(Driver* driver, struct tf_gpu_module* module,
                                void* stream, size_t bytes,
                                tf_device_pointer* memory) {
   struct Workspace* workspace = module->workspaces;
@@ -355,7 +355,7 @@ static int32_t Launch(Driver* driver, const struct Prepared* prepared,
 
 /* Enqueues the kernels; `buffers` has the parameters and room for workspaces.
  */
-static int32_t Enqueue(Driver* driver, struct tf_cuda_module* module,
+static int32_t Enqueue(Driver* driver, struct tf_gpu_module* module,
                        const struct Prepared* prepared,
                        tf_device_pointer* buffers, void* stream) {
   const struct tf_gpu_function* function = prepared->function;
@@ -480,7 +480,7 @@ static int32_t Finish(Driver* driver, const struct tf_gpu_function* function,
   return 0;
 }
 
-static int32_t RunAndWait(Driver* driver, struct tf_cuda_module* module,
+static int32_t RunAndWait(Driver* driver, struct tf_gpu_module* module,
                           const struct Prepared* prepared,
                           void* const* parameters, tf_device_pointer* buffers,
                           void* stream) {
@@ -518,7 +518,7 @@ int32_t tf_rt_cuda_run(const struct tf_gpu_function* function,
   int32_t pushed = 0;
   status = Enter(driver, &context, &pushed);
   if (status != 0) return status;
-  struct tf_cuda_module* module = NULL;
+  struct tf_gpu_module* module = NULL;
   struct Prepared* prepared = NULL;
   status = Prepare(driver, function, context, &module, &prepared);
   if (status == 0) {
@@ -533,7 +533,7 @@ int32_t tf_rt_cuda_run(const struct tf_gpu_function* function,
 /* Unloading ---------------------------------------------------------------- */
 
 /* Also frees what the host has of it. */
-static void UnloadModule(Driver* driver, struct tf_cuda_module* module) {
+static void UnloadModule(Driver* driver, struct tf_gpu_module* module) {
   /* A context that was destroyed has no modules and no memory. */
   const int32_t lives =
       ContextId(driver, module->context) == module->context_id &&
@@ -567,7 +567,7 @@ void tf_rt_cuda_shutdown(void) {
     Driver* driver = tf_rt_cuda_driver(&status);
     for (; states != NULL; states = states->next) {
       while (states->modules != NULL) {
-        struct tf_cuda_module* module = states->modules;
+        struct tf_gpu_module* module = states->modules;
         states->modules = module->next;
         UnloadModule(driver, module);
       }

@@ -1,6 +1,6 @@
 /* Kernels of GPUs: the data that codegen/host_stub.h generates, the functions
- * that the stub calls (cuda.c, or sim.c for simulated targets), and those that
- * kernels of a simulated target call. Also included by C++. */
+ * that the stub calls (cuda.c, opencl.c, or sim.c for simulated targets), and
+ * those that kernels of a simulated target call. Also included by C++. */
 #ifndef TILEFARM_COMPILER_RUNTIME_GPU_H_
 #define TILEFARM_COMPILER_RUNTIME_GPU_H_
 
@@ -37,8 +37,9 @@ struct tf_gpu_kernel {
    * there are tf_sim_tensor_map*. */
   void (*simulated)(const struct tf_sim_thread* thread, void* const* buffers);
   uint32_t grid[3], block[3];
-  uint32_t shared_bytes; /* dynamic shared memory */
-  uint32_t buffers;      /* number of arguments, each a pointer */
+  /* Dynamic shared memory. OpenCL: what the source declares as local memory. */
+  uint32_t shared_bytes;
+  uint32_t buffers; /* number of arguments, each a pointer */
   /* The arguments: numbers of buffers, parameters first, then workspaces. */
   const int32_t* arguments;
   /* Arguments after the buffers. */
@@ -47,13 +48,13 @@ struct tf_gpu_kernel {
 };
 
 struct tf_gpu_image {
-  const void* bytes; /* cubin, or PTX text with its final 0 */
+  const void* bytes; /* cubin, or text with its final 0: PTX, OpenCL C */
   uint64_t size;     /* the final 0 included */
 };
 
 /* What an artifact has loaded, a list by context; all zero at first. */
 struct tf_gpu_state {
-  struct tf_cuda_module* modules;
+  struct tf_gpu_module* modules; /* each of cuda.c and opencl.c has its own */
   struct tf_gpu_state* next; /* the artifact's other state that has modules */
   int32_t listed;
 };
@@ -81,8 +82,10 @@ struct tf_gpu_function {
   const struct tf_gpu_kernel* kernel;
 };
 
-/* The results of the functions below: 0, CUDA's number of the error (positive),
- * or one of these. tf_rt_gpu_error() has the text. */
+/* The results of the functions below: 0, the driver's number of the error
+ * (positive), or one of these. OpenCL's own numbers are negative and are
+ * returned negated: 5 for CL_OUT_OF_RESOURCES (-5). tf_rt_gpu_error() has the
+ * text. */
 enum {
   TF_GPU_FAILED = -1,    /* wrong arguments, no memory on the host */
   TF_GPU_NO_DRIVER = -2, /* no usable driver library */
@@ -103,6 +106,24 @@ int32_t tf_rt_cuda_run(const struct tf_gpu_function* function,
 /* Unloads all; run when the artifact is unloaded. */
 void tf_rt_cuda_shutdown(void);
 
+/* Runs the function's kernels on the device of `queue`, a cl_command_queue that
+ * runs in order.
+ *
+ * wait != 0: returns when the results are there. Parameters are host memory,
+ * which is copied. Without a queue the artifact makes one, and a context, on
+ * device TILEFARM_OPENCL_DEVICE (0), counted over all devices of all platforms
+ * in the loader's order. wait == 0: enqueues the kernels; parameters are
+ * cl_mem.
+ *
+ * The first call in a context and device builds the program. The artifact
+ * retains the context until it is unloaded, and keeps workspace for each queue.
+ * Thread-safe. */
+int32_t tf_rt_opencl_run(const struct tf_gpu_function* function,
+                         void* const* parameters, void* queue, int32_t wait);
+/* Releases all; run when the artifact is unloaded. While the process exits it
+ * calls nothing of OpenCL, because drivers have ended by then. */
+void tf_rt_opencl_shutdown(void);
+
 /* Runs the kernels in the calling thread; parameters are host memory, `stream`
  * and `wait` are ignored. Thread-safe. */
 int32_t tf_rt_sim_run(const struct tf_gpu_function* function,
@@ -115,7 +136,7 @@ const char* tf_rt_gpu_error(void);
 /* Sets it; the result is `status`. */
 int32_t tf_rt_gpu_fail(int32_t status, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Called by the two shutdown functions. */
+/* Called by the shutdown functions. */
 void tf_rt_gpu_error_shutdown(void);
 
 /* What simulated kernels call. A misuse ends the kernel with an error. `site`

@@ -33,6 +33,10 @@ void* dlsym(void* library, const char* name);
 char* dlerror(void);
 int dlclose(void* library);
 char* getenv(const char* name);
+/* exit() calls `function`, and so does __cxa_finalize, which forgets it: all
+ * those with the same `owner`. */
+int __cxa_atexit(void (*function)(void*), void* argument, void* owner);
+void __cxa_finalize(void* owner);
 void* mmap(void* at, size_t bytes, int protection, int flags, int fd,
            long offset);
 int munmap(void* at, size_t bytes);

@@ -1,6 +1,7 @@
 // annotate, unannotate: attributes of blocks and loops. As in TVM, annotating a
 // key that is already present keeps the old value.
 #include <utility>
+#include <variant>
 
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"

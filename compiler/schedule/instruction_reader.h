@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"

@@ -152,8 +152,8 @@ absl::Status MatchVariables(const ScheduleState& state, Softmax& softmax) {
 }
 
 // Steps 1 and 2.
-absl::StatusOr<Softmax> Match(const ScheduleState& state,
-                              const ir::BlockPtr& block) {
+absl::StatusOr<Softmax> MatchSoftmax(const ScheduleState& state,
+                                     const ir::BlockPtr& block) {
   const auto refuse = [&](std::string_view reason) {
     return state.Illegal(block.get(), reason);
   };
@@ -233,10 +233,10 @@ absl::StatusOr<Softmax> Match(const ScheduleState& state,
 }
 
 // Step 3: build the blocks.
-class Writer {
+class SoftmaxWriter {
  public:
-  Writer(const ScheduleState& state, const Softmax& softmax, int64_t chunk,
-         int64_t lanes)
+  SoftmaxWriter(const ScheduleState& state, const Softmax& softmax,
+                int64_t chunk, int64_t lanes)
       : softmax_(softmax),
         name_(LoopName(*softmax.total.reduce)),
         chunk_(chunk),
@@ -397,14 +397,14 @@ absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(ScheduleState& state,
     return state.Invalid(block.get(), "a chunk of ", chunk, " in lanes of ",
                          lanes, ": whole lanes are needed, one or more");
   }
-  TF_ASSIGN_OR_RETURN(const Softmax softmax, Match(state, block));
+  TF_ASSIGN_OR_RETURN(const Softmax softmax, MatchSoftmax(state, block));
   TF_RETURN_IF_ERROR(
       state.CheckMayDiffer(block.get(), "it rounds differently"));
   if (chunk > softmax.extent) {
     return state.Invalid(block.get(), "a chunk of ", chunk, " of a sum of ",
                          softmax.extent);
   }
-  const Writer writer(state, softmax, chunk, lanes);
+  const SoftmaxWriter writer(state, softmax, chunk, lanes);
   const BlockNest largest_part = writer.LargestPart();
   const BlockNest total_part = writer.TotalPart();
   const BlockNest largest = writer.Largest();

@@ -141,8 +141,8 @@ bool FindRegionCovered(const ScheduleState& state,
 }
 
 // `only`: the reads of this buffer; null: all.
-bool IsRegionCovered(const ScheduleState& state, const BlockScope& scope,
-                     const BlockPtr& consumer, const ir::BufferNode* only) {
+bool IsCoveredIn(const ScheduleState& state, const BlockScope& scope,
+                 const BlockPtr& consumer, const ir::BufferNode* only) {
   for (const BufferRegion& read : consumer->reads) {
     if (only != nullptr && read.buffer.get() != only) continue;
     BlockFacts::Places places{{consumer, state.LoopsAbove(consumer.get())}};
@@ -170,8 +170,8 @@ bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer,
                      const ir::BufferNode* only) {
   const BlockPtr scope_block = state.Scope(consumer);
   return scope_block == nullptr ||
-         IsRegionCovered(state, BlockScope(state, scope_block.get()),
-                         state.Ref(consumer), only);
+         IsCoveredIn(state, BlockScope(state, scope_block.get()),
+                     state.Ref(consumer), only);
 }
 
 absl::Status CheckStagePipeline(const ScheduleState& state,
@@ -179,7 +179,7 @@ absl::Status CheckStagePipeline(const ScheduleState& state,
   const BlockScope scope(state, scope_block);
   for (const BlockPtr& block : scope.children()) {
     TF_RETURN_IF_ERROR(CheckCompleteOrReduction(state, scope, block.get()));
-    if (!IsRegionCovered(state, scope, block, nullptr)) {
+    if (!IsCoveredIn(state, scope, block, nullptr)) {
       return state.Illegal(block.get(),
                            "it reads what its producers have not written in "
                            "the same iteration of their common loops");

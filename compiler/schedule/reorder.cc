@@ -21,8 +21,8 @@
 namespace tilefarm::schedule {
 namespace {
 
-size_t PositionOf(const std::vector<ir::ForPtr>& loops,
-                  const ir::ForPtr& loop) {
+size_t LoopPosition(const std::vector<ir::ForPtr>& loops,
+                    const ir::ForPtr& loop) {
   return std::ranges::find(loops, loop) - loops.begin();
 }
 
@@ -50,7 +50,7 @@ absl::Status CheckUpdatesStay(const ScheduleState& state,
     for (size_t j = 0; j < i; ++j) {
       const ir::ForPtr& outer = before[j];
       if (ExtentOf(inner) == 1 || ExtentOf(outer) == 1 ||
-          PositionOf(after, outer) < PositionOf(after, inner)) {
+          LoopPosition(after, outer) < LoopPosition(after, inner)) {
         continue;
       }
       const bool outer_reduces = feeds(outer, ir::IterType::kReduce);

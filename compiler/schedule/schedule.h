@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/rng.h"
 #include "compiler/ir/float_rule.h"

@@ -9,6 +9,7 @@
 // since iterations would run that the loop does not have.
 #include <functional>
 #include <numeric>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

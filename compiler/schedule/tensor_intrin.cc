@@ -3,6 +3,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
 #include "base/check.h"

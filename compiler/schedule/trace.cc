@@ -1,7 +1,9 @@
 #include "compiler/schedule/trace.h"
 
 #include <charconv>
+#include <system_error>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "compiler/schedule/primitive_table.h"

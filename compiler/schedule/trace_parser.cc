@@ -4,7 +4,9 @@
 #include <charconv>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <unordered_map>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

@@ -120,8 +120,8 @@ Convolution FindWindow(const ir::BlockNode& block, const ir::Expr& data,
 }
 
 // Steps 1 (but for the loops) to 3.
-absl::StatusOr<Convolution> Match(const ScheduleState& state,
-                                  const ir::BlockPtr& block) {
+absl::StatusOr<Convolution> MatchConvolution(const ScheduleState& state,
+                                             const ir::BlockPtr& block) {
   const auto refuse = [&](std::string_view reason) {
     return state.Illegal(block.get(), reason);
   };
@@ -182,9 +182,9 @@ struct Dim {
 };
 
 // Makes blocks of nests of their own, each the one writer of a new buffer.
-class Writer {
+class WinogradWriter {
  public:
-  Writer(const ScheduleState& state, const ir::BlockNode& block)
+  WinogradWriter(const ScheduleState& state, const ir::BlockNode& block)
       : function_(*state.FunctionOf(&block)), block_(block) {}
 
   struct Made {
@@ -269,10 +269,10 @@ ir::Expr LoadAt(const ir::Buffer& buffer, std::vector<ir::Expr> indices,
   return ir::Load(buffer, std::move(indices));
 }
 
-using Row = ir::Expr (*)(int, int64_t, const Elements&);
+using RowMap = ir::Expr (*)(int, int64_t, const Elements&);
 
 // A map along dimension `dim`: each of `rows` from all elements of `buffer`.
-ir::Expr Mapped(Row row, int tile, int64_t rows, const ir::Buffer& buffer,
+ir::Expr Mapped(RowMap row, int tile, int64_t rows, const ir::Buffer& buffer,
                 const std::vector<ir::Expr>& at, size_t dim) {
   return Choose(at[dim], rows, [&](int64_t r) {
     return row(tile, r, [&](int64_t i) { return LoadAt(buffer, at, dim, i); });
@@ -297,7 +297,7 @@ absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
   }
   TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
                       CheckOwnLoops(state, block));
-  TF_ASSIGN_OR_RETURN(const Convolution conv, Match(state, block));
+  TF_ASSIGN_OR_RETURN(const Convolution conv, MatchConvolution(state, block));
   TF_RETURN_IF_ERROR(state.CheckMayDiffer(block.get(), "it rounds differently",
                                           ir::FloatRule::kMayDiffer));
   const int64_t side = tile + kWinogradKernel - 1;
@@ -327,8 +327,8 @@ absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
         {LoopName(*iter), *ir::AsInt(iter->dom.extent), iter});
   }
 
-  Writer writer(state, *block);
-  const Writer::Made kernel = writer.Add(
+  WinogradWriter writer(state, *block);
+  const WinogradWriter::Made kernel = writer.Add(
       "_kernel", kernel_dims, {},
       [&](const std::vector<ir::Expr>& at, const ir::VarMap& vars) {
         const auto tap = [&](int64_t row, int64_t column) {
@@ -352,7 +352,7 @@ absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
         }
         return sum;
       });
-  const Writer::Made tiles = writer.Add(
+  const WinogradWriter::Made tiles = writer.Add(
       "_tile", data_dims, {},
       [&](const std::vector<ir::Expr>& at, ir::VarMap vars) {
         ir::Expr inside = ir::BoolConst(true);
@@ -372,20 +372,20 @@ absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
                    : ir::IfThenElseExpr(inside, data,
                                         ir::FloatConst(0, data->dtype));
       });
-  const Writer::Made tile_rows = writer.Add(
+  const WinogradWriter::Made tile_rows = writer.Add(
       "_tile_rows", data_dims, {},
       [&](const std::vector<ir::Expr>& at, const ir::VarMap&) {
         return Mapped(WinogradInputRow, tile, side, tiles.buffer, at, 0);
       });
-  const Writer::Made input = writer.Add(
+  const WinogradWriter::Made input = writer.Add(
       "_input", data_dims, {},
       [&](const std::vector<ir::Expr>& at, const ir::VarMap&) {
         return Mapped(WinogradInputRow, tile, side, tile_rows.buffer, at, 1);
       });
-  const Writer::Made product = writer.Add(
+  const WinogradWriter::Made product = writer.Add(
       "_product", product_dims, channels,
       [&](const std::vector<ir::Expr>& at, const ir::VarMap& vars) {
-        const auto operand = [&](const Writer::Made& made,
+        const auto operand = [&](const WinogradWriter::Made& made,
                                  const std::vector<Dim>& dims) {
           std::vector<ir::Expr> indices = {at[0], at[1]};
           for (size_t d = 2; d < dims.size(); ++d) {
@@ -397,7 +397,7 @@ absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
       });
   std::vector<Dim> row_dims = product_dims;
   row_dims[0].extent = tile;
-  const Writer::Made product_rows = writer.Add(
+  const WinogradWriter::Made product_rows = writer.Add(
       "_product_rows", row_dims, {},
       [&](const std::vector<ir::Expr>& at, const ir::VarMap&) {
         return Mapped(WinogradOutputRow, tile, tile, product.buffer, at, 0);
@@ -437,13 +437,13 @@ absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
   const ir::BlockPtr scope = state.Scope(block.get());
   ScopeEditor edit;
   edit.Replace(loops[0].get(), ir::MakeSeq(std::move(nests)));
-  const std::vector<Writer::Made> made = {kernel, tiles,   tile_rows,
-                                          input,  product, product_rows};
-  for (const Writer::Made& each : made) edit.AddAlloc(each.buffer);
+  const std::vector<WinogradWriter::Made> made = {
+      kernel, tiles, tile_rows, input, product, product_rows};
+  for (const WinogradWriter::Made& each : made) edit.AddAlloc(each.buffer);
   state.Replace(scope.get(), edit.Apply(*scope),
                 {{block.get(), finished.get()}});
   std::vector<BlockRv> result;
-  for (const Writer::Made& each : made) {
+  for (const WinogradWriter::Made& each : made) {
     result.push_back(state.NewBlock(each.block));
   }
   return result;

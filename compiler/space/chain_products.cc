@@ -18,7 +18,7 @@ using schedule::ExprRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-constexpr int kMaxRows = 64;  // in registers
+constexpr int kMaxChainRows = 64;  // in registers
 
 // What makes the rows of a product that are in one of its operands.
 struct Chain {
@@ -29,7 +29,7 @@ struct Chain {
 };
 
 // Loops around all of a chain, of which the last counts tiles of rows.
-struct Rows {
+struct RowLoops {
   size_t outer = 0;
   std::vector<ExprRv> inner_factors;  // of a tile
 };
@@ -110,7 +110,7 @@ absl::StatusOr<std::optional<Chain>> FindChain(const RuleContext& context,
 // Tiles of the last product of a chain. All but the last loop of its rows stay
 // whole; `rows` says where the chain is computed.
 absl::StatusOr<Tiles> TileLast(Schedule& schedule, BlockRv product,
-                               const Chain& chain, Rows& rows) {
+                               const Chain& chain, RowLoops& rows) {
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, product));
   Tiles tiles;
   rows.outer = chain.rows.size();
@@ -119,9 +119,9 @@ absl::StatusOr<Tiles> TileLast(Schedule& schedule, BlockRv product,
       tiles.spatial[0].push_back(loops.rvs[i]);
       continue;
     }
-    TF_ASSIGN_OR_RETURN(
-        const std::vector<ExprRv> factors,
-        SampleTiles(schedule, loops.rvs[i], Tiles::kSpatialLevels, kMaxRows));
+    TF_ASSIGN_OR_RETURN(const std::vector<ExprRv> factors,
+                        SampleTiles(schedule, loops.rvs[i],
+                                    Tiles::kSpatialLevels, kMaxChainRows));
     TF_RETURN_IF_ERROR(tiles.Split(schedule, loops.rvs[i], false, factors));
     rows.inner_factors.assign(factors.begin() + 1, factors.end());
   }
@@ -135,7 +135,7 @@ absl::StatusOr<Tiles> TileLast(Schedule& schedule, BlockRv product,
 // Tiles of a product that is computed below `rows`: the same rows as the last
 // one, for each tile of which it makes what is read.
 absl::StatusOr<Tiles> TileInner(Schedule& schedule, BlockRv product,
-                                const Rows& rows) {
+                                const RowLoops& rows) {
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, product));
   const auto shares = [&](size_t a, size_t b) {
     return absl::c_any_of(loops[a].iters, [&](int iter) {
@@ -172,7 +172,7 @@ absl::StatusOr<Tiles> TileInner(Schedule& schedule, BlockRv product,
 absl::Status ComputeByTiles(const RuleContext& context, Schedule& schedule,
                             BlockRv product, const Chain& chain, TilingWay way,
                             bool pack_inner) {
-  Rows rows;
+  RowLoops rows;
   TF_RETURN_IF_ERROR(
       TileProduct(schedule, product, way, [&](Schedule& tiled, BlockRv block) {
         return TileLast(tiled, block, chain, rows);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "absl/algorithm/container.h"
@@ -36,8 +37,8 @@ int64_t BestTile(int64_t extent, int64_t limit, int64_t lanes) {
 // with the reduction cut so that a panel stays in the caches:
 //
 //   S0 (outer) R0 S1 (register tile below R1): S0 R0 R1 rows x vectors
-absl::Status TileReduction(Schedule& schedule, BlockRv block,
-                           const target::Target& target) {
+absl::Status TileInRegisters(Schedule& schedule, BlockRv block,
+                             const target::Target& target) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
   if (loops.size() != node->iters.size()) return absl::OkStatus();
@@ -123,7 +124,7 @@ absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
       continue;
     }
     // Where a step is not legal the block keeps its loops.
-    if (TileReduction(attempt, *block, target).ok()) {
+    if (TileInRegisters(attempt, *block, target).ok()) {
       schedule = std::move(attempt);
     }
   }

@@ -26,7 +26,7 @@ constexpr int64_t kManyUses = 32;
 // A reduction over fewer fits one level as a whole.
 constexpr int64_t kLongReduction = 16;
 
-absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
+absl::StatusOr<Tiles> TileByLevels(Schedule& schedule, BlockRv block) {
   Tiles tiles;
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   for (size_t i = 0; i < loops.size(); ++i) {
@@ -95,7 +95,7 @@ Alternatives TileInEveryWay(const Schedule& schedule, BlockRv tiled,
                                              .write_level = write_level,
                                              .fuse = fuse,
                                              .in_place = in_place},
-                                            TileLoops);
+                                            TileByLevels);
       if (done.ok()) results.push_back(std::move(attempt));
     }
   }

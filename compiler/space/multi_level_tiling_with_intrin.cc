@@ -21,10 +21,10 @@ using schedule::LoopRv;
 using schedule::Schedule;
 using schedule::TensorIntrin;
 
-constexpr int kMaxInnermostFactor = 32;
+constexpr int kMaxIntrinFactor = 32;
 // The maximum number of groups that one register tile sums without a store.
 // Operands are so narrow that long reductions still fit the caches.
-constexpr int kMaxReduceFactor = 1024;
+constexpr int kMaxIntrinReduceFactor = 1024;
 // Packing an operand costs about as much as this many products of each element
 // without the instruction.
 constexpr int64_t kFewUses = 8;
@@ -257,8 +257,8 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
         std::vector<schedule::ExprRv> factors,
         whole ? schedule.SamplePerfectTile(
                     loop, levels,
-                    reduces ? kMaxReduceFactor : kMaxInnermostFactor)
-              : SampleTiles(schedule, loop, levels, kMaxInnermostFactor));
+                    reduces ? kMaxIntrinReduceFactor : kMaxIntrinFactor)
+              : SampleTiles(schedule, loop, levels, kMaxIntrinFactor));
     TF_RETURN_IF_ERROR(tiles.Split(schedule, loop, reduces, factors));
   }
   std::vector<LoopRv> inner;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <variant>
 
 #include "absl/algorithm/container.h"
 #include "base/text_kind.h"

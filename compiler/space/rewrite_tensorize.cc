@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <variant>
 
 #include "absl/algorithm/container.h"
 #include "base/status_macros.h"

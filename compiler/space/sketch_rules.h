@@ -31,6 +31,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/target.h"

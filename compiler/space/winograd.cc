@@ -19,9 +19,9 @@ using schedule::LoopRv;
 using schedule::Schedule;
 
 constexpr int kLevels = 4;
-constexpr int kMaxInnermostFactor = 64;
+constexpr int kMaxTileFactor = 64;
 // Of channels: accumulators stay in registers all the while.
-constexpr int kMaxReduceFactor = 1024;
+constexpr int kMaxChannelFactor = 1024;
 
 // The blocks that the primitive returns, and the one that ends the computation:
 // the block itself, or the elementwise consumer it was inlined into.
@@ -200,7 +200,7 @@ class Sketcher {
         within.push_back(parts[1]);
       }
       TF_ASSIGN_OR_RETURN(dim.factors,
-                          SampleTiles(s_, loop, kLevels, kMaxInnermostFactor));
+                          SampleTiles(s_, loop, kLevels, kMaxTileFactor));
       TF_ASSIGN_OR_RETURN(
           std::vector<LoopRv> parts,
           s_.Split(loop, {dim.factors.begin(), dim.factors.end()}));
@@ -273,7 +273,7 @@ class Sketcher {
     }
     for (size_t i = loops.size() - channels_; i < loops.size(); ++i) {
       TF_ASSIGN_OR_RETURN(std::vector<ExprRv> factors,
-                          SampleTiles(s_, loops[i], 2, kMaxReduceFactor,
+                          SampleTiles(s_, loops[i], 2, kMaxChannelFactor,
                                       /*reduces=*/true));
       TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
                           s_.Split(loops[i], {factors[0], factors[1]}));

@@ -1,6 +1,7 @@
 #include "compiler/target/capability.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
@@ -12,7 +13,7 @@ using enum Capability;
 
 // A target of the kind with the feature, or with both, has the capability;
 // without any feature: every target of the kind.
-struct Row {
+struct CapabilityRow {
   Capability capability;
   std::string_view kind;
   std::string_view feature = "";
@@ -20,7 +21,7 @@ struct Row {
 };
 
 // Rows of one capability are alternatives.
-constexpr Row kRows[] = {
+constexpr CapabilityRow kCapabilityRows[] = {
     {kByteDot128, "x86-64", "avxvnniint8"},
     {kByteDot128, "aarch64", "dotprod"},
     {kByteDot256, "x86-64", "avxvnniint8"},
@@ -56,9 +57,10 @@ constexpr Row kRows[] = {
 
 constexpr bool EveryCapabilityHasARow() {
   for (int i = 0; i < kCapabilities; ++i) {
-    if (std::none_of(std::begin(kRows), std::end(kRows), [i](const Row& row) {
-          return static_cast<int>(row.capability) == i;
-        })) {
+    if (std::none_of(std::begin(kCapabilityRows), std::end(kCapabilityRows),
+                     [i](const CapabilityRow& row) {
+                       return static_cast<int>(row.capability) == i;
+                     })) {
       return false;
     }
   }
@@ -72,7 +74,7 @@ Capabilities ResolveCapabilities(
     std::string_view kind,
     const std::function<bool(std::string_view)>& has_feature) {
   Capabilities result;
-  for (const Row& row : kRows) {
+  for (const CapabilityRow& row : kCapabilityRows) {
     if (row.kind == kind && (row.feature.empty() || has_feature(row.feature)) &&
         (row.with.empty() || has_feature(row.with))) {
       result.Add(row.capability);
@@ -83,7 +85,7 @@ Capabilities ResolveCapabilities(
 
 std::string Requirement(Capability capability) {
   std::vector<std::string> alternatives;
-  for (const Row& row : kRows) {
+  for (const CapabilityRow& row : kCapabilityRows) {
     if (row.capability != capability) continue;
     std::string one(row.feature.empty() ? row.kind : row.feature);
     if (!row.with.empty()) one.append(" with ").append(row.with);

@@ -25,7 +25,48 @@ constexpr Row kRows[] = {
     {"sm_90a", 90, 2048, 32, 228, 227, true},
 };
 
+// A kernel of OpenCL may have fewer threads than its device, because of its
+// registers; the runtime asks. Registers are as of common devices, since
+// OpenCL does not tell.
+struct Family {
+  std::string_view name;
+  int lanes;  // of what runs in step
+  int threads;
+  int local_kib;
+};
+
+constexpr Family kFamilies[] = {
+    {"generic", 32, 256, 32}, {"mali", 16, 256, 32},
+    {"adreno", 64, 512, 32},  {"intel", 32, 256, 64},
+    {"amd", 64, 256, 32},     {"nvidia", 32, 1024, 48},
+    {"pocl", 16, 1024, 256},  {"oclgrind", 16, 1024, 32},
+};
+
 }  // namespace
+
+std::optional<GpuLimits> OpenClLimits(std::string_view family) {
+  for (const Family& row : kFamilies) {
+    if (row.name != family) continue;
+    GpuLimits limits;
+    limits.architecture = 0;
+    limits.warp_lanes = row.lanes;
+    limits.shuffles = false;
+    limits.block_threads = row.threads;
+    limits.block_shared = int64_t{row.local_kib} << 10;
+    limits.shared = limits.block_shared;
+    return limits;
+  }
+  return std::nullopt;
+}
+
+std::string OpenClFamilies() {
+  std::string names;
+  for (const Family& row : kFamilies) {
+    if (!names.empty()) names += ", ";
+    names += row.name;
+  }
+  return names;
+}
 
 std::optional<GpuLimits> CudaLimits(std::string_view architecture) {
   for (const Row& row : kRows) {

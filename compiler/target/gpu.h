@@ -4,14 +4,17 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace tilefarm::target {
 
 // Sizes in bytes; registers have 32 bits.
 struct GpuLimits {
-  int architecture = 70;  // 80 of "sm_80", 90 of "sm_90a"
+  int architecture = 70;  // 80 of "sm_80", 90 of "sm_90a"; 0: not NVIDIA's
+  // Threads that run in step, or a multiple of them.
   int warp_lanes = 32;
+  bool shuffles = true;       // between the registers of a warp's threads
   bool async_copies = false;  // from global to shared memory: cp.async
   bool packs_floats = false;  // cvt.rn.bf16x2.f32, two at once
   // Matrix units of warpgroups and copies of boxes of tensors (Hopper).
@@ -31,6 +34,13 @@ struct GpuLimits {
 // Programming Guide, "Technical Specifications per Compute Capability").
 // nullopt: older than sm_70, or unknown.
 std::optional<GpuLimits> CudaLimits(std::string_view architecture);
+
+// Of a family of OpenCL devices, what each of them has at least: "generic",
+// "mali" (Arm), "adreno" (Qualcomm), "intel", "amd", "nvidia", "pocl" (the
+// processor), "oclgrind" (a simulator). nullopt: unknown.
+std::optional<GpuLimits> OpenClLimits(std::string_view family);
+// In order, separated by commas.
+std::string OpenClFamilies();
 
 }  // namespace tilefarm::target
 

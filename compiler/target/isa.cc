@@ -6,12 +6,14 @@
 #include <memory>
 #include <unordered_map>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "compiler/target/gpu.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -23,7 +25,7 @@ namespace {
 
 // Those that code generation knows: compiler/runtime has a runtime for each of
 // these triples but the GPUs', whose artifacts use that of their host part.
-constexpr std::array<Kind, 7> kKinds = {{
+constexpr std::array<Kind, 8> kKinds = {{
     {"x86-64", "x86_64-unknown-linux-gnu", "x86-64"},
     {"aarch64", "aarch64-unknown-linux-gnu", "generic"},
     {"armv7", "armv7-unknown-linux-gnueabihf", "generic", "+neon"},
@@ -34,6 +36,8 @@ constexpr std::array<Kind, 7> kKinds = {{
      /*has_threads=*/false},
     // PTX 8.0 needs a driver of CUDA 12.0.
     {"cuda", "nvptx64-nvidia-cuda", "sm_80", "+ptx80", "",
+     /*has_threads=*/false},
+    {"opencl", "spir64-unknown-unknown", "generic", "", "",
      /*has_threads=*/false},
     {"sim", "nvptx64-nvidia-cuda", "sm_80", "+ptx80", "",
      /*has_threads=*/false},
@@ -46,7 +50,7 @@ struct VectorRegisters {
   int bits;
   int count;
 };
-constexpr std::array<VectorRegisters, 15> kVectorRegisters = {{
+constexpr std::array<VectorRegisters, 16> kVectorRegisters = {{
     {"x86-64", "avx512f", 512, 32},
     {"x86-64", "avx", 256, 16},
     {"x86-64", "", 128, 16},
@@ -65,6 +69,7 @@ constexpr std::array<VectorRegisters, 15> kVectorRegisters = {{
     {"wasm32", "", 128, 16},
     // The widest access of a thread; 255 registers of 32 bits.
     {"cuda", "", 128, 63},
+    {"opencl", "", 128, 63},
     {"sim", "", 128, 63},
 }};
 
@@ -158,6 +163,31 @@ const Kind& HostKind() {
 
 namespace {
 
+// What does not depend on LLVM's tables.
+absl::StatusOr<CpuFeatures> AskFamilies(
+    const Kind& kind, const std::string& family,
+    const std::vector<std::string>& features) {
+  if (!OpenClLimits(family)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown family '", family, "' of ",
+                     std::string(kind.name), "; known: ", OpenClFamilies()));
+  }
+  if (!features.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("targets of ", std::string(kind.name),
+                     " have no features, such as '", features[0], "'"));
+  }
+  CpuFeatures result;
+  const auto* registers = absl::c_find_if(
+      kVectorRegisters,
+      [&](const VectorRegisters& row) { return row.kind == kind.name; });
+  result.vector_bits = registers->bits;
+  result.vector_registers = registers->count;
+  result.capabilities =
+      ResolveCapabilities(kind.name, [](std::string_view) { return false; });
+  return result;
+}
+
 // By LLVM's tables, in about 100 us.
 absl::StatusOr<CpuFeatures> AskLlvm(const Kind& kind, const std::string& cpu,
                                     const std::vector<std::string>& features) {
@@ -250,6 +280,7 @@ absl::StatusOr<CpuFeatures> ResolveCpu(
     const auto found = known.features.find(key);
     if (found != known.features.end()) return found->second;
   }
+  if (kind.name == "opencl") return AskFamilies(kind, cpu, features);
   TF_ASSIGN_OR_RETURN(const CpuFeatures answer, AskLlvm(kind, cpu, features));
   MutexLock lock(known.mutex);
   if (known.features.size() >= KnownCpus::kMost) known.features.clear();

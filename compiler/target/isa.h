@@ -12,7 +12,7 @@
 namespace tilefarm::target {
 
 // One kind of target that this build generates code for: how it is written and
-// what LLVM calls it.
+// what LLVM calls it. OpenCL's have no cpu of LLVM, but the families of gpu.h.
 struct Kind {
   std::string_view name;         // "x86-64"
   std::string_view triple;       // "x86_64-unknown-linux-gnu"

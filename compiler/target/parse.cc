@@ -173,6 +173,7 @@ absl::StatusOr<Target> Resolve(Request request) {
   target.vector_bits = cpu.vector_bits;
   target.vector_registers = cpu.vector_registers;
   target.capabilities = cpu.capabilities;
+  if (target.is_opencl()) target.gpu = OpenClLimits(target.cpu);
   if (target.triple.starts_with("nvptx")) {
     target.gpu = CudaLimits(target.cpu);
     if (!target.gpu) {

@@ -25,8 +25,9 @@ struct CacheSizes {
 
 // A resolved target; never "host". A value type.
 struct Target {
-  std::string kind;    // "x86-64", "aarch64", "armv7", "cuda", "sim"
-  std::string cpu;     // LLVM's cpu name: "znver4", "sm_90a"
+  std::string kind;  // "x86-64", "aarch64", "armv7", "cuda", "opencl", "sim"
+  // LLVM's cpu name, "znver4", "sm_90a"; a family of OpenCL's devices, "mali".
+  std::string cpu;
   std::string triple;  // LLVM's triple; of the device for GPUs
   // LLVM features that differ from the cpu's own: "-amx-tile", "+avx512bf16";
   // sorted.
@@ -59,6 +60,7 @@ struct Target {
   // whose kernels run on the host, for tests.
   bool is_gpu() const { return gpu.has_value(); }
   bool is_simulated() const { return kind == "sim"; }
+  bool is_opencl() const { return kind == "opencl"; }
   // The baseline of this build's machine, without threads: the host code of a
   // GPU's artifact. The target itself if it is no GPU.
   Target HostPart() const;

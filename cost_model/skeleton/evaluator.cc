@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "cost_model/features.h"
 
 namespace tilefarm::skeleton {

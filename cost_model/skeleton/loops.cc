@@ -1,5 +1,6 @@
 // The loops of a nest: what steps and postprocs ask about them, split and fuse.
 #include <algorithm>
+#include <span>
 
 #include "absl/algorithm/container.h"
 #include "cost_model/skeleton/nest.h"

@@ -3,6 +3,7 @@
 #include "compiler/space/postprocs.h"
 
 #include <array>
+#include <span>
 
 #include "absl/algorithm/container.h"
 #include "cost_model/skeleton/nest.h"

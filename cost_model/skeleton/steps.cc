@@ -1,6 +1,8 @@
 // The steps of a sketch on numbers (compiler/schedule says the same of
 // programs). move.cc has those that move blocks.
 #include <algorithm>
+#include <span>
+#include <variant>
 
 #include "absl/algorithm/container.h"
 #include "cost_model/skeleton/nest.h"

@@ -3,10 +3,15 @@
 #ifndef TILEFARM_SERVER_API_HANDLERS_H_
 #define TILEFARM_SERVER_API_HANDLERS_H_
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "server/api/route.h"
 
 namespace tilefarm::api {
+
+// Of one answer.
+inline constexpr int64_t kMostCandidates = 50'000;
 
 // --- server_handlers.cc ---
 absl::StatusOr<Json> GetServer(const Parts& parts, const Call& call);

@@ -2,6 +2,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,6 @@ namespace tilefarm::api {
 namespace {
 
 constexpr int64_t kMostJobs = 1000;
-constexpr int64_t kMostCandidates = 50'000;
 
 database::Store::JobTimes TimesOf(
     const std::map<std::string, database::Store::JobTimes>& times,

@@ -22,7 +22,6 @@
 namespace tilefarm::api {
 namespace {
 
-constexpr int64_t kMostCandidates = 50'000;
 constexpr size_t kMostSketches = 4;
 constexpr double kMega = 1e6;
 

@@ -11,8 +11,10 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "server/cli/call_limits.h"
 #include "server/services/rpc_status.h"
 #include "transport/channel.h"
 #include "transport/diagnose.h"
@@ -15,17 +16,9 @@
 namespace tilefarm::cli {
 namespace {
 
-constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr absl::Duration kMeasureTimeout = absl::Minutes(30);
 // Long enough for a server that restarts, short enough if there is none.
 constexpr absl::Duration kSubmitPatience = absl::Seconds(8);
-constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
-constexpr int kMaxMessageBytes = 64 << 20;
-
-void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
-  context.set_deadline(std::chrono::system_clock::now() +
-                       absl::ToChronoMilliseconds(timeout));
-}
 
 // Whether a later call may succeed: the server is not there, or is stopping.
 bool MayReconnect(const grpc::Status& status) {

@@ -125,7 +125,8 @@ absl::StatusOr<RunnerUp> FindRunnerUp(const ExplainOptions& options,
 }
 
 // Runs the function, with counters where there are any.
-absl::Status Run(const ir::PrimFunc& scheduled, ExplainReport& report) {
+absl::Status RunScheduled(const ir::PrimFunc& scheduled,
+                          ExplainReport& report) {
   // Before the function starts its threads, which are counted as well.
   auto counters = PerfCounters::Open();
   TF_ASSIGN_OR_RETURN(driver::RunnableFunction function,
@@ -164,7 +165,7 @@ double ParameterBytes(const ir::PrimFunc& function) {
 }
 
 // `peaks`: of the target, where it is this machine.
-absl::StatusOr<ExplainReport> Explain(
+absl::StatusOr<ExplainReport> ExplainFunction(
     const ExplainOptions& options, const ir::PrimFunc& function,
     const ir::PrimFunc& scheduled, const driver::Choice& choice,
     const target::Target& target,
@@ -192,7 +193,7 @@ absl::StatusOr<ExplainReport> Explain(
   } else if (options.no_run) {
     report.not_run = "--no-run";
   } else {
-    TF_RETURN_IF_ERROR(Run(scheduled, report));
+    TF_RETURN_IF_ERROR(RunScheduled(scheduled, report));
   }
   if (choice.schedule != "record") return report;
   if (options.dbs.empty()) {
@@ -244,9 +245,9 @@ absl::StatusOr<std::vector<ExplainReport>> ExplainAll(
   std::vector<ExplainReport> reports;
   for (size_t i = 0; i < scheduled.choices.size(); ++i) {
     TF_ASSIGN_OR_RETURN(ExplainReport report,
-                        Explain(options, *program.module.functions[i],
-                                *scheduled.module.functions[i],
-                                scheduled.choices[i], target, peaks));
+                        ExplainFunction(options, *program.module.functions[i],
+                                        *scheduled.module.functions[i],
+                                        scheduled.choices[i], target, peaks));
     reports.push_back(std::move(report));
   }
   return reports;

@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<std::string>> LocalDevices(
     if (target.is_simulated()) {
       device = absl::StrCat("sim:", target.cpu);
     } else if (target.is_gpu()) {
-      device = "cuda:0";
+      device = target.is_opencl() ? "opencl:0" : "cuda:0";
     } else if (!farm::DeviceFits(host, target)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--local tunes on this machine, which is ", host.Key(),

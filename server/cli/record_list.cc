@@ -1,5 +1,6 @@
 #include "server/cli/record_list.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,7 +35,7 @@ using regression::SideTest;
 using regression::SuiteBenchmark;
 
 constexpr absl::Duration kBuildLimit = absl::Hours(4);
-constexpr int kMostAtOnce = 8;
+constexpr int kMostOfMeasure = 8;
 
 // A commit as built: a program's artifact, or the folder of a command.
 struct BuiltCommit {
@@ -239,7 +240,7 @@ class Bisector {
     std::vector<double> log_ratios;
     while (!test.settled()) {
       const auto ratios =
-          measure(std::min(test.clusters_to_next_look(), kMostAtOnce));
+          measure(std::min(test.clusters_to_next_look(), kMostOfMeasure));
       // An artifact or a command that fails is the commit's fault.
       if (absl::IsAborted(ratios.status()) || (is_command && !ratios.ok())) {
         SayIsSkipped(step.commit, ratios.status());

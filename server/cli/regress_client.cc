@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "server/cli/call_limits.h"
 #include "server/cli/commands.h"
 #include "server/services/rpc_status.h"
 #include "transport/channel.h"
@@ -22,21 +23,13 @@
 namespace tilefarm::cli {
 namespace {
 
-constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr absl::Duration kTransferTimeout = absl::Minutes(10);
 // A call that lasted so long was served.
 constexpr absl::Duration kServed = absl::Seconds(10);
 // How long a server is waited for before it has answered once, and afterwards.
 constexpr absl::Duration kFirstPatience = absl::Seconds(8);
 constexpr absl::Duration kPatience = absl::Minutes(2);
-constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
 constexpr size_t kPartBytes = 512 << 10;
-constexpr int kMaxMessageBytes = 64 << 20;
-
-void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
-  context.set_deadline(std::chrono::system_clock::now() +
-                       absl::ToChronoMilliseconds(timeout));
-}
 
 // Whether a later call may succeed.
 bool MayTryAgain(const grpc::Status& status) {

@@ -19,7 +19,7 @@ constexpr absl::Duration kSilence = absl::Minutes(5);
 // Rounds of asking for clusters that were lost, over all devices.
 constexpr int kMostAttempts = 4;
 // Clusters of one request (the server's bound is 64).
-constexpr int kMostAtOnce = 32;
+constexpr int kMostOfRequest = 32;
 
 v1::CompareRequest::Side ToProto(const ComparedPair::Side& side) {
   v1::CompareRequest::Side out;
@@ -136,7 +136,7 @@ absl::StatusOr<std::vector<double>> FarmClusters::Measure(int count) {
     }
     request.set_user(UserName());
     const int wanted =
-        std::min(count - static_cast<int>(ratios.size()), kMostAtOnce);
+        std::min(count - static_cast<int>(ratios.size()), kMostOfRequest);
     for (int i = 0; i < wanted; ++i) {
       request.add_candidate_first(
           regression::CandidateFirst(seed_, next_cluster_++));

@@ -42,7 +42,7 @@ absl::Status ShowHistory(const Common& common, const RegressOptions& options) {
   return absl::OkStatus();
 }
 
-int CodeOf(const absl::Status& status) {
+int HistoryCodeOf(const absl::Status& status) {
   if (status.ok()) return kSuccess;
   Say(std::string(status.message()));
   if (absl::IsInvalidArgument(status)) return kBadUsage;
@@ -52,7 +52,7 @@ int CodeOf(const absl::Status& status) {
 }  // namespace
 
 int RegressHistory(const Common& common, const RegressOptions& options) {
-  return CodeOf(ShowHistory(common, options));
+  return HistoryCodeOf(ShowHistory(common, options));
 }
 
 int RegressAck(const Common& common, const RegressOptions& given) {
@@ -68,7 +68,7 @@ int RegressAck(const Common& common, const RegressOptions& given) {
   ack.set_commit(options.commit);
   ack.set_reason(options.reason);
   ack.set_user(UserName());
-  const int code = CodeOf(client.Acknowledge(request));
+  const int code = HistoryCodeOf(client.Acknowledge(request));
   if (code != kSuccess) return code;
   if (common.json) {
     std::printf("%s\n", nlohmann::ordered_json{{"series", options.series},

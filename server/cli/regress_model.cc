@@ -1,5 +1,6 @@
 #include "server/cli/regress_model.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"

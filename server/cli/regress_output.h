@@ -3,6 +3,7 @@
 #ifndef TILEFARM_SERVER_CLI_REGRESS_OUTPUT_H_
 #define TILEFARM_SERVER_CLI_REGRESS_OUTPUT_H_
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 

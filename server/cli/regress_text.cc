@@ -1,6 +1,7 @@
 // Reports and histories as text and as JSON.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 

@@ -67,8 +67,8 @@ absl::StatusOr<Record> MeasureAgain(Client& client, const Record& stale) {
 }
 
 // One line for each record that was measured.
-bool Report(const Common& common, const Record& stale,
-            const absl::StatusOr<Record>& again) {
+bool ReportOne(const Common& common, const Record& stale,
+               const absl::StatusOr<Record>& again) {
   const bool ok = again.ok() && again->status == database::Status::kOk;
   const std::string error =
       !again.ok() ? std::string(again.status().message())
@@ -129,7 +129,7 @@ int DbRevalidate(const Common& common, const DbOptions& options) {
       if (i >= work->stale.size()) return;
       const auto again = MeasureAgain(client, work->stale[i]);
       MutexLock lock(mutex);
-      if (!Report(common, work->stale[i], again)) ++failed;
+      if (!ReportOne(common, work->stale[i], again)) ++failed;
     }
   };
   std::vector<std::thread> threads;

@@ -1,6 +1,7 @@
 #include "server/demo/replay_search.h"
 
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,5 +1,6 @@
 #include "server/farm/requirement.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>

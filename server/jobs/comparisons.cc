@@ -1,6 +1,7 @@
 #include "server/jobs/comparisons.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/json.h"
 

@@ -1,6 +1,7 @@
 // The start of a run: reads the job's state from the database, and facts of
 // devices from the farm.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/rng.h"
 #include "base/split_mix.h"
@@ -15,7 +16,7 @@ namespace {
 // The most points of a window: one evaluation then takes about 10 ms.
 constexpr int kMostWindow = 4096;
 // Permutations whose statistic equals the split's up to rounding reach it.
-constexpr double kRounding = 1 - 1e-12;
+constexpr double kUpToRounding = 1 - 1e-12;
 
 struct Split {
   size_t at = 0;  // the first point after it
@@ -142,7 +143,7 @@ class Finder {
     double reached = 1;
     for (int i = 0; i < options_.permutations; ++i) {
       rng.Shuffle(points);
-      if (splitter_.Best(points).statistic >= statistic * kRounding) {
+      if (splitter_.Best(points).statistic >= statistic * kUpToRounding) {
         ++reached;
         if (reached / total > options_.significance) return std::nullopt;
       }

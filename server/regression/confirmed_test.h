@@ -17,6 +17,8 @@
 #define TILEFARM_SERVER_REGRESSION_CONFIRMED_TEST_H_
 
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

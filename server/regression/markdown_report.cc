@@ -8,7 +8,7 @@ namespace tilefarm::regression {
 namespace {
 
 // Longer texts are in the other formats.
-constexpr size_t kMostNameBytes = 200;
+constexpr size_t kMostShownNameBytes = 200;
 constexpr size_t kMostRemarkBytes = 300;
 // Of texts outside of the table, as they are written.
 constexpr size_t kMostTitleBytes = 300;
@@ -58,7 +58,8 @@ std::string Row(const BenchmarkResult& result) {
   return absl::StrCat(
       "| ",
       absl::StrJoin(
-          {MarkdownCode(Shortened(ValidUtf8(result.benchmark), kMostNameBytes)),
+          {MarkdownCode(
+               Shortened(ValidUtf8(result.benchmark), kMostShownNameBytes)),
            measured ? ChangeText(ratio.ratio) : std::string("-"),
            measured ? IntervalText(ratio) : std::string("-"),
            SecondsText(result.baseline_seconds),

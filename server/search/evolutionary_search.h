@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "base/rng.h"
 #include "cost_model/skeleton/evaluator.h"
 #include "server/search/individual.h"

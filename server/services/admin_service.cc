@@ -10,11 +10,7 @@
 #include "server/services/rpc_status.h"
 
 namespace tilefarm::services {
-namespace {
-
-constexpr int64_t kMostEntries = 1000;
-
-}  // namespace
+namespace {}  // namespace
 
 grpc::Status AdminService::CreateToken(grpc::ServerContext* context,
                                        const v1::CreateTokenRequest* request,
@@ -59,9 +55,7 @@ grpc::Status AdminService::ListTokens(grpc::ServerContext* /*context*/,
 grpc::Status AdminService::TokenLog(grpc::ServerContext* /*context*/,
                                     const v1::TokenLogRequest* request,
                                     v1::TokenLogResponse* response) {
-  const int64_t limit = request->limit() <= 0
-                            ? kMostEntries
-                            : std::min(request->limit(), kMostEntries);
+  const int64_t limit = LogEntries(request->limit());
   const auto entries = gate_.TokenLog(request->name(), limit);
   if (!entries.ok()) return ToGrpc(entries.status());
   for (const database::AuditEntry& entry : *entries) {

@@ -16,7 +16,7 @@
 namespace tilefarm::services {
 namespace {
 
-jobs::CompareSpec FromProto(const v1::CompareRequest& request) {
+jobs::CompareSpec CompareSpecOf(const v1::CompareRequest& request) {
   const auto side = [](const v1::CompareRequest::Side& in) {
     return jobs::CompareSpec::Side{
         .sha256 = in.sha256(), .symbol = in.symbol(), .spread = in.spread()};
@@ -53,7 +53,7 @@ jobs::CompareSpec FromProto(const v1::CompareRequest& request) {
           .flush_cache = request.flush_cache()};
 }
 
-v1::CompareUpdate ToProto(jobs::ClusterResult result) {
+v1::CompareUpdate CompareUpdateOf(jobs::ClusterResult result) {
   v1::CompareUpdate update;
   const farm::Measurement& measured = result.measurement;
   update.set_cluster(static_cast<uint32_t>(result.cluster));
@@ -83,7 +83,7 @@ class CompareCall : public grpc::ServerWriteReactor<v1::CompareUpdate>,
               const v1::CompareRequest& request)
       : LongCall(executor),
         comparisons_(comparisons),
-        spec_(FromProto(request)),
+        spec_(CompareSpecOf(request)),
         left_(spec_.candidate_first.size()) {
     absl::Status entered = Enter(gate, context, request);
     if (entered.ok() && !TryRun([this] { Begin(); })) entered = TooManyCalls();
@@ -115,7 +115,7 @@ class CompareCall : public grpc::ServerWriteReactor<v1::CompareUpdate>,
   }
   void Begin() {
     auto ticket = comparisons_.Start(spec_, [this](jobs::ClusterResult result) {
-      Take(ToProto(std::move(result)));
+      Take(CompareUpdateOf(std::move(result)));
     });
     if (!ticket.ok()) return FinishOnce(ticket.status());
     MutexLock lock(mutex_);

@@ -116,7 +116,7 @@ uint32_t Milliseconds(absl::Duration duration) {
   return static_cast<uint32_t>(absl::ToInt64Milliseconds(duration));
 }
 
-v1::ComparedArtifact ToProto(const farm::ComparedArtifact& artifact) {
+v1::ComparedArtifact ToProtoArtifact(const farm::ComparedArtifact& artifact) {
   v1::ComparedArtifact out;
   out.set_sha256(artifact.sha256);
   out.set_bytes(static_cast<uint64_t>(artifact.bytes));
@@ -301,8 +301,8 @@ v1::Lease ToProto(const farm::Lease& lease) {
   if (lease.item.comparison.has_value()) {
     const farm::Comparison& comparison = *lease.item.comparison;
     v1::Comparison& compared = *out.mutable_comparison();
-    *compared.mutable_baseline() = ToProto(comparison.baseline);
-    *compared.mutable_candidate() = ToProto(comparison.candidate);
+    *compared.mutable_baseline() = ToProtoArtifact(comparison.baseline);
+    *compared.mutable_candidate() = ToProtoArtifact(comparison.candidate);
     compared.set_candidate_first(comparison.candidate_first);
     compared.set_sample_us(
         static_cast<uint32_t>(absl::ToInt64Microseconds(comparison.sample)));
@@ -419,6 +419,11 @@ v1::JobUpdate ToProto(const jobs::JobSnapshot& snapshot,
   out.set_message(snapshot.message);
   out.set_error(snapshot.error);
   return out;
+}
+
+int64_t LogEntries(int64_t wanted) {
+  constexpr int64_t kMostEntries = 1000;
+  return wanted <= 0 ? kMostEntries : std::min(wanted, kMostEntries);
 }
 
 }  // namespace tilefarm::services

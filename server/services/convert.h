@@ -4,6 +4,7 @@
 #ifndef TILEFARM_SERVER_SERVICES_CONVERT_H_
 #define TILEFARM_SERVER_SERVICES_CONVERT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ v1::AuditEntry ToProto(const database::AuditEntry& entry);
 v1::Job ToProtoJob(const jobs::JobSnapshot& snapshot);
 v1::JobUpdate ToProto(const jobs::JobSnapshot& snapshot,
                       const std::vector<farm::DeviceStatus>& devices);
+
+// How many entries of a log an answer has: as many as the request asks for
+// (<= 0: as many as possible), but no more than 1000.
+int64_t LogEntries(int64_t wanted);
 
 }  // namespace tilefarm::services
 

@@ -14,7 +14,7 @@ namespace tilefarm::services {
 namespace {
 
 constexpr char kAuthorization[] = "authorization";
-constexpr char kPath[] = ":path";
+constexpr char kPathKey[] = ":path";
 constexpr char kPemProperty[] = "x509_pem_cert";
 
 std::string ToString(grpc::string_ref text) {
@@ -45,7 +45,7 @@ class Processor : public grpc::AuthMetadataProcessor {
                        grpc::AuthContext* context, OutputMetadata* /*consumed*/,
                        OutputMetadata* /*response*/) override {
     return ToGrpc(
-        gate_.Authorize(ValueOf(metadata, kPath),
+        gate_.Authorize(ValueOf(metadata, kPathKey),
                         {.certificate = CertificateOf(*context),
                          .authorization = ValueOf(metadata, kAuthorization)}));
   }

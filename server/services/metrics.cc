@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <limits>
 #include <sstream>
+#include <system_error>
 #include <utility>
 #include <vector>
 

@@ -23,7 +23,7 @@
 namespace tilefarm::services {
 namespace {
 
-constexpr char kPath[] = "/tilefarm.v1.Regression/PutArtifact";
+constexpr char kPutArtifact[] = "/tilefarm.v1.Regression/PutArtifact";
 
 bool IsSha256(const std::string& text) {
   return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
@@ -91,7 +91,7 @@ class PutArtifactCall : public grpc::ServerReadReactor<v1::ArtifactPart>,
   }
 
   absl::Status Take() {
-    TF_RETURN_IF_ERROR(CheckMessage(service_.gate, kPath, part_));
+    TF_RETURN_IF_ERROR(CheckMessage(service_.gate, kPutArtifact, part_));
     if (row_.sha256.empty() != part_.has_header()) {
       return absl::InvalidArgumentError(
           "the header stands in the first part, and there alone");

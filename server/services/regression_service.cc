@@ -63,7 +63,7 @@ absl::Status CheckPoint(const v1::HistoryPoint& point) {
   return absl::OkStatus();
 }
 
-database::HistoryRow FromProto(const v1::HistoryPoint& point) {
+database::HistoryRow HistoryRowOf(const v1::HistoryPoint& point) {
   return {.series = point.series(),
           .benchmark = point.benchmark(),
           .device_class = point.device_class(),
@@ -94,7 +94,7 @@ database::HistoryRow FromProto(const v1::HistoryPoint& point) {
           .workload = point.workload()};
 }
 
-v1::HistoryPoint ToProto(const database::HistoryRow& row) {
+v1::HistoryPoint HistoryPointOf(const database::HistoryRow& row) {
   v1::HistoryPoint point;
   point.set_id(row.id);
   point.set_series(row.series);
@@ -128,7 +128,7 @@ v1::HistoryPoint ToProto(const database::HistoryRow& row) {
   return point;
 }
 
-v1::Acknowledgement ToProto(const database::AcknowledgementRow& row) {
+v1::Acknowledgement AcknowledgementOf(const database::AcknowledgementRow& row) {
   v1::Acknowledgement out;
   out.set_series(row.series);
   out.set_benchmark(row.benchmark);
@@ -200,7 +200,7 @@ grpc::Status RegressionService::AppendPoints(
     std::vector<database::HistoryRow> rows;
     for (const v1::HistoryPoint& point : request->points()) {
       TF_RETURN_IF_ERROR(CheckPoint(point));
-      rows.push_back(FromProto(point));
+      rows.push_back(HistoryRowOf(point));
       rows.back().user = caller.NameOr(request->user());
     }
     TF_ASSIGN_OR_RETURN(
@@ -234,14 +234,14 @@ grpc::Status RegressionService::ReadHistory(
     v1::HistoryEntry entry;
     TF_RETURN_IF_ERROR(store_.regression_tables().ReadHistory(
         filter, [&](const database::HistoryRow& row) {
-          *entry.mutable_point() = ToProto(row);
+          *entry.mutable_point() = HistoryPointOf(row);
           return there = writer->Write(entry);
         }));
     TF_ASSIGN_OR_RETURN(
         const auto acknowledgements,
         store_.regression_tables().ListAcknowledgements(filter));
     for (const database::AcknowledgementRow& row : acknowledgements) {
-      *entry.mutable_acknowledgement() = ToProto(row);
+      *entry.mutable_acknowledgement() = AcknowledgementOf(row);
       there = there && writer->Write(entry);
     }
     return there ? absl::OkStatus()

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <span>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

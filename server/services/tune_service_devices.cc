@@ -9,11 +9,7 @@
 #include "server/services/tune_service.h"
 
 namespace tilefarm::services {
-namespace {
-
-constexpr int64_t kMostEntries = 1000;
-
-}  // namespace
+namespace {}  // namespace
 
 grpc::Status TuneService::ChangeDevice(grpc::ServerContext* context,
                                        const v1::ChangeDeviceRequest* request,
@@ -33,9 +29,7 @@ grpc::Status TuneService::DeviceLog(grpc::ServerContext* context,
   const auto caller =
       Admit(gate_, *context, "/tilefarm.v1.Tune/DeviceLog", *request);
   if (!caller.ok()) return ToGrpc(caller.status());
-  const int64_t limit = request->limit() <= 0
-                            ? kMostEntries
-                            : std::min(request->limit(), kMostEntries);
+  const int64_t limit = LogEntries(request->limit());
   const auto entries = jobs_.devices().Log(request->name(), limit);
   if (!entries.ok()) return ToGrpc(entries.status());
   for (const database::AuditEntry& entry : *entries) {

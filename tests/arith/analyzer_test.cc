@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "compiler/ir/visitor.h"
+#include "tests/arith/division.h"
 
 namespace tilefarm::arith {
 namespace {
@@ -13,9 +14,6 @@ using ir::IntConst;
 using ir::MakeVar;
 using ir::ToString;
 using ir::Var;
-
-Expr Div(Expr a, int64_t b) { return FloorDiv(std::move(a), IntConst(b)); }
-Expr Mod(Expr a, int64_t b) { return FloorMod(std::move(a), IntConst(b)); }
 
 class AnalyzerTest : public ::testing::Test {
  protected:

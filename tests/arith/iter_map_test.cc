@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/status/status.h"
+#include "tests/arith/division.h"
+
 namespace tilefarm::arith {
 namespace {
 
@@ -12,9 +15,6 @@ using ir::MakeVar;
 using ir::ToString;
 using ir::Var;
 using ::testing::HasSubstr;
-
-Expr Div(Expr a, int64_t b) { return FloorDiv(std::move(a), IntConst(b)); }
-Expr Mod(Expr a, int64_t b) { return FloorMod(std::move(a), IntConst(b)); }
 
 class IterMapTest : public ::testing::Test {
  protected:

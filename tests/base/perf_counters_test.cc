@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,6 +1,7 @@
 // Conversions between element types, in code for this machine.
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <vector>

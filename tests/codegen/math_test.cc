@@ -1,7 +1,10 @@
 // The error bounds of runtime/README.md, measured against float64 on a seeded
 // sample of all float32 bit patterns and on special values.
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <tuple>
 
 #include "base/rng.h"
 #include "gtest/gtest.h"

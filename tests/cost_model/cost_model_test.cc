@@ -1,10 +1,13 @@
 #include "cost_model/cost_model.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "base/rng.h"
 #include "cost_model/feature_columns.h"
 #include "cost_model/model_bytes.h"

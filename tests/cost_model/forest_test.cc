@@ -1,8 +1,10 @@
 #include "cost_model/forest.h"
 
 #include <bit>
+#include <cstdio>
 #include <limits>
 
+#include "absl/status/status.h"
 #include "base/rng.h"
 #include "cost_model/xgboost_trainer.h"
 #include "gtest/gtest.h"

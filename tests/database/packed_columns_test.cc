@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

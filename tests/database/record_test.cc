@@ -4,7 +4,9 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "database/record_line.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

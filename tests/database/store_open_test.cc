@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <span>
 
 #include "database/migrations.h"
 #include "database/sqlite.h"

@@ -1,6 +1,7 @@
 // Lookups by stored ranks against lookups that compare all records, and schema
 // 3 against schema 4.
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>

@@ -1,5 +1,8 @@
 #include "database/trace_text.h"
 
+#include <cstdio>
+
+#include "absl/status/status.h"
 #include "base/rng.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

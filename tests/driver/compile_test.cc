@@ -1,6 +1,7 @@
 // driver::Compile, from text to a library that is called.
 #include "compiler/driver/compile.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/rng.h"

@@ -1,5 +1,7 @@
 #include "compiler/driver/npy.h"
 
+#include <cstddef>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/graph/test_graphs.h"

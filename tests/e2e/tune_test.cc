@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "tests/e2e/farm_fixture.h"

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 

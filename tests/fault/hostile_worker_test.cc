@@ -1,4 +1,6 @@
 // No message of a worker can harm the server or other users' jobs.
+#include <cstdlib>
+
 #include "base/mutex.h"
 #include "tests/fault/hostile_client_fixture.h"
 #include "tests/support/http_client.h"

@@ -1,5 +1,7 @@
 #include "tests/fuzz/corpus.h"
 
+#include <utility>
+
 #include "tests/support/programs.h"
 
 namespace tilefarm::fuzz {

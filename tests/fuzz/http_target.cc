@@ -1,6 +1,7 @@
 #include "tests/fuzz/http_target.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"

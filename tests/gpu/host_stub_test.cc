@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/codegen/c_header.h"
 #include "compiler/codegen/link.h"
 #include "gmock/gmock.h"

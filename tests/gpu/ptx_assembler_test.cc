@@ -2,9 +2,11 @@
 // not installed.
 #include "compiler/codegen/ptx_assembler.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

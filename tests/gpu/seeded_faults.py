@@ -39,8 +39,8 @@ FAULTS = [
      "*distance % *count != 0) {",
      "*distance % *count != *count) {"),
     ("barrier-in-flight", LOWER + "insert_barriers.cc",
-     "std::erase_if(pending, [](const Access& a) { return !a.in_flight; });",
-     "std::erase_if(pending, [](const Access& a) { return a.buffer != nullptr; });"),
+     "std::erase_if(pending, [](const SharedAccess& a) { return !a.in_flight; });",
+     "std::erase_if(pending, [](const SharedAccess& a) { return a.buffer != nullptr; });"),
     ("barrier-after-if", LOWER + "insert_barriers.cc",
      "    first_only_ = outer;\n    Append(inside, pending);",
      "    first_only_ = outer;"),
@@ -79,13 +79,13 @@ FAULTS = [
      "const bool crosses = CrossesThreads(s) || SomeThreadsStore(s);",
      "const bool crosses = CrossesThreads(s);"),
     ("vthread-dropped", LOWER + "legalize_threads.cc",
-     "return uses ? WithBody(loop_, ForKind::kUnrolled, self) : self;",
+     "return uses ? Around(self) : self;",
      "return uses && !s.iters.empty() && s.init == nullptr\n"
      "               ? WithBody(ForNode(loop_.var, loop_.min,\n"
      "                                  ir::IntConst(1), loop_.for_kind,\n"
      "                                  self, {}, loop_.thread_tag),\n"
      "                          ForKind::kUnrolled, self)\n"
-     "               : uses ? WithBody(loop_, ForKind::kUnrolled, self) : self;"),
+     "               : uses ? Around(self) : self;"),
     # Reductions.
     ("partial-not-reset", LOWER + "lower_thread_reductions.cc",
      "stmts.push_back(ir::MakeStore(partial, {zero}, identity));",

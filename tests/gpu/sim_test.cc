@@ -1,14 +1,18 @@
 // The simulator of GPUs (compiler/runtime/sim.c), with kernels of sim_kernels.c
 // in the form of an artifact.
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <numeric>
 #include <set>
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/gpu/artifact.h"

@@ -19,8 +19,8 @@ ValueId Constant(GraphBuilder& builder, std::vector<int64_t> shape) {
   return builder.Constant("w", type, values);
 }
 
-ValueId Conv(GraphBuilder& builder, ValueId x, int64_t channels,
-             te::ConvOptions options = {.padding = {1, 1}}) {
+ValueId ConvTo(GraphBuilder& builder, ValueId x, int64_t channels,
+               te::ConvOptions options = {.padding = {1, 1}}) {
   const ValueId w =
       Constant(builder, {channels, builder.shape(x)[1] / options.groups, 3, 3});
   return Must(builder.Compute("nn.conv2d", {}, {x, w}, [&](const Tensors& in) {
@@ -51,11 +51,11 @@ Graph ChannelsLast(const Graph& graph) {
 TEST(PutChannelsLast, ChangesWhatIsBetweenConvolutions) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 3, 8, 6}));
-  const ValueId a = Conv(builder, x, 4);
+  const ValueId a = ConvTo(builder, x, 4);
   const ValueId bias = Constant(builder, {4, 1, 1});
   const ValueId b = Relu(builder, Add(builder, a, bias));
   const ValueId c = MaxPool(builder, b);
-  const ValueId y = Conv(builder, c, 5);
+  const ValueId y = ConvTo(builder, c, 5);
   const Graph graph = *builder.Finish({y}, {"y"});
   const Graph changed = ChannelsLast(graph);
   EXPECT_THAT(changed.values[x].type.shape, ElementsAre(1, 3, 8, 6));
@@ -72,8 +72,8 @@ TEST(PutChannelsLast, ChangesWhatIsBetweenConvolutions) {
 TEST(PutChannelsLast, LoopsFollowWhatTheyWrite) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({2, 3, 4, 5}));
-  const ValueId a = Relu(builder, Conv(builder, x, 6));
-  const Graph graph = *builder.Finish({Conv(builder, a, 3)}, {"y"});
+  const ValueId a = Relu(builder, ConvTo(builder, x, 6));
+  const Graph graph = *builder.Finish({ConvTo(builder, a, 3)}, {"y"});
   const Graph changed = ChannelsLast(graph);
   ASSERT_EQ(changed.calls[1].op, "nn.relu");
   std::vector<int64_t> extents;
@@ -88,8 +88,8 @@ TEST(PutChannelsLast, LoopsFollowWhatTheyWrite) {
 TEST(PutChannelsLast, SumsFollowWhatTheyRead) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({2, 3, 4, 5}));
-  const ValueId a = Conv(builder, x, 6);
-  const Graph graph = *builder.Finish({Conv(builder, a, 7)}, {"y"});
+  const ValueId a = ConvTo(builder, x, 6);
+  const Graph graph = *builder.Finish({ConvTo(builder, a, 7)}, {"y"});
   const Graph changed = ChannelsLast(graph);
   // The padding's nest, then the sum's: rows, columns, taps, channels last.
   const auto* nests =
@@ -107,10 +107,10 @@ TEST(PutChannelsLast, SumsFollowWhatTheyRead) {
 TEST(PutChannelsLast, JoinsBranchesAlongChannels) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 4, 5, 5}));
-  const ValueId a = Conv(builder, x, 3);
-  const ValueId b = Conv(builder, x, 2);
+  const ValueId a = ConvTo(builder, x, 3);
+  const ValueId b = ConvTo(builder, x, 2);
   const ValueId joined = Concat(builder, {a, b}, 1);
-  const Graph graph = *builder.Finish({Conv(builder, joined, 4)}, {"y"});
+  const Graph graph = *builder.Finish({ConvTo(builder, joined, 4)}, {"y"});
   const Graph changed = ChannelsLast(graph);
   EXPECT_THAT(changed.values[joined].type.shape, ElementsAre(1, 5, 5, 5));
   EXPECT_THAT(changed.values[a].type.shape, ElementsAre(1, 5, 5, 3));
@@ -119,12 +119,12 @@ TEST(PutChannelsLast, JoinsBranchesAlongChannels) {
 TEST(PutChannelsLast, KeepsGroupsAndStridesApart) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 4, 7, 7}));
-  const ValueId a = Conv(builder, x, 4);
+  const ValueId a = ConvTo(builder, x, 4);
   const ValueId depthwise =
-      Conv(builder, a, 4, {.stride = {2, 2}, .padding = {1, 1}, .groups = 4});
+      ConvTo(builder, a, 4, {.stride = {2, 2}, .padding = {1, 1}, .groups = 4});
   const ValueId grouped =
-      Conv(builder, depthwise, 6, {.padding = {1, 1}, .groups = 2});
-  const Graph graph = *builder.Finish({Conv(builder, grouped, 2)}, {"y"});
+      ConvTo(builder, depthwise, 6, {.padding = {1, 1}, .groups = 2});
+  const Graph graph = *builder.Finish({ConvTo(builder, grouped, 2)}, {"y"});
   const Graph changed = ChannelsLast(graph);
   EXPECT_THAT(changed.values[depthwise].type.shape, ElementsAre(1, 4, 4, 4));
   EXPECT_THAT(changed.values[grouped].type.shape, ElementsAre(1, 4, 4, 6));
@@ -133,7 +133,7 @@ TEST(PutChannelsLast, KeepsGroupsAndStridesApart) {
 TEST(PutChannelsLast, ChangesBothSidesOfATransposedConvolution) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 3, 5, 5}));
-  const ValueId a = Conv(builder, x, 4);
+  const ValueId a = ConvTo(builder, x, 4);
   const ValueId w = Constant(builder, {4, 3, 2, 2});
   const ValueId up = Must(
       builder.Compute("nn.conv2d_transpose", {}, {a, w}, [](const Tensors& in) {
@@ -141,7 +141,7 @@ TEST(PutChannelsLast, ChangesBothSidesOfATransposedConvolution) {
         return te::ConvTranspose(in[0], in[1], window, {10, 10}, 1,
                                  ir::DataType::Float(32));
       }));
-  const Graph graph = *builder.Finish({Conv(builder, up, 2)}, {"y"});
+  const Graph graph = *builder.Finish({ConvTo(builder, up, 2)}, {"y"});
   const Graph changed = ChannelsLast(graph);
   EXPECT_THAT(changed.values[a].type.shape, ElementsAre(1, 5, 5, 4));
   EXPECT_THAT(changed.values[up].type.shape, ElementsAre(1, 10, 10, 3));
@@ -150,11 +150,11 @@ TEST(PutChannelsLast, ChangesBothSidesOfATransposedConvolution) {
 TEST(PutChannelsLast, KeepsTheBytesThatReshapesRead) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 3, 4, 4}));
-  const ValueId a = Conv(builder, x, 6);
+  const ValueId a = ConvTo(builder, x, 6);
   const ValueId flat = Reshape(builder, a, {1, 96});
   // One position: its bytes are the same in both orders.
   const ValueId pooled = Must(builder.Compute(
-      "nn.global_avg_pool2d", {}, {Conv(builder, x, 5)},
+      "nn.global_avg_pool2d", {}, {ConvTo(builder, x, 5)},
       [](const Tensors& in) { return te::GlobalAveragePoolNchw(in[0]); }));
   const ValueId row = Reshape(builder, pooled, {1, 5});
   const Graph graph = *builder.Finish({flat, row}, {"flat", "row"});
@@ -166,7 +166,7 @@ TEST(PutChannelsLast, KeepsTheBytesThatReshapesRead) {
 TEST(PutChannelsLast, StopsWhereChannelsMix) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 4, 4, 4}));
-  const ValueId a = Conv(builder, x, 4);
+  const ValueId a = ConvTo(builder, x, 4);
   const ValueId moved = Moved(builder, a, {0, 2, 1, 3});
   const ValueId after = Relu(builder, moved);
   const Graph graph =

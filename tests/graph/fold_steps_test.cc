@@ -19,10 +19,7 @@ using ir::BinaryOp;
 using ir::DataType;
 using ir::Expr;
 
-const DataType kFloat = DataType::Float(32);
 constexpr float kStep = 0.0625f;
-
-Expr Number(double value) { return ir::FloatConst(value, kFloat); }
 
 ValueId Byte(GraphBuilder& builder) {
   return builder.Input("x", {DataType::Int(8), {4, 6}});

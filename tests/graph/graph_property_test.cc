@@ -2,6 +2,7 @@
 // graph computes.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "compiler/driver/compile_model.h"
 #include "compiler/driver/loaded_model.h"

@@ -85,13 +85,6 @@ ValueId Quantize(GraphBuilder& builder, ValueId x) {
   }));
 }
 
-ValueId Conv(GraphBuilder& builder, ValueId x, ValueId w,
-             te::ConvOptions options = {.padding = {1, 1}}) {
-  return Must(builder.Compute("nn.conv2d", {}, {x, w}, [&](const Tensors& in) {
-    return te::Conv2dNchw(in[0], in[1], options);
-  }));
-}
-
 // sum over k of (a - za) * (b - zb), int32; zero points may be missing.
 ValueId IntegerMatmul(GraphBuilder& builder, ValueId a,
                       std::optional<ValueId> za, ValueId b,
@@ -118,12 +111,6 @@ ValueId IntegerMatmul(GraphBuilder& builder, ValueId a,
               {k});
         });
   }));
-}
-
-Graph Checked(absl::StatusOr<Graph> graph) {
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  EXPECT_TRUE(Verify(*graph).ok()) << Verify(*graph);
-  return *std::move(graph);
 }
 
 // Both passes, with results that differ by rounding at most.

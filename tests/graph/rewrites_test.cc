@@ -1,6 +1,7 @@
 // The passes that rewrite calls before fusion: what each changes, and what it
 // must leave.
 #include <cmath>
+#include <functional>
 
 #include "compiler/graph/passes.h"
 #include "compiler/te/convolution.h"
@@ -20,7 +21,7 @@ std::vector<float> Varied(int64_t count) {
   }
   return values;
 }
-ValueId Weights(GraphBuilder& builder, std::vector<int64_t> shape) {
+ValueId PositiveWeights(GraphBuilder& builder, std::vector<int64_t> shape) {
   const TensorType type = F32(std::move(shape));
   return builder.Constant("w", type, Varied(type.num_elements()));
 }
@@ -51,19 +52,15 @@ ValueId Slice(GraphBuilder& builder, ValueId x, size_t d, int64_t begin,
     });
   });
 }
-ValueId Conv(GraphBuilder& builder, ValueId x, ValueId w) {
-  return Define(builder, "nn.conv2d", {x, w}, [](const Tensors& in) {
-    return te::Conv2dNchw(in[0], in[1], {.padding = {1, 1}});
-  });
-}
 // As the importer makes it: the scale is a nest of its own.
 ValueId BatchNorm(GraphBuilder& builder, ValueId x) {
   const std::vector<int64_t> shape = builder.shape(x);
   const std::vector<int64_t> channels = {shape[1]};
   return Define(
       builder, "nn.batch_norm",
-      {x, Weights(builder, channels), Weights(builder, channels),
-       Weights(builder, channels), Weights(builder, channels)},
+      {x, PositiveWeights(builder, channels),
+       PositiveWeights(builder, channels), PositiveWeights(builder, channels),
+       PositiveWeights(builder, channels)},
       [&](const Tensors& in) {
         const te::Tensor scale =
             te::Compute("scale", channels, [&](const te::Indices& i) {
@@ -77,11 +74,6 @@ ValueId BatchNorm(GraphBuilder& builder, ValueId x) {
       });
 }
 
-Graph Checked(absl::StatusOr<Graph> graph) {
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  EXPECT_TRUE(Verify(*graph).ok()) << Verify(*graph);
-  return *std::move(graph);
-}
 // `graph` must also have kept every bit.
 Graph Exact(const Graph& before, absl::StatusOr<Graph> after) {
   Graph graph = Checked(std::move(after));
@@ -161,7 +153,7 @@ TEST(HoistConstants, ABatchNormBecomesElementwise) {
 TEST(HoistConstants, KeepsWhatWouldTakeMoreMemory) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({8, 4}));
-  const ValueId w = Weights(builder, {4});
+  const ValueId w = PositiveWeights(builder, {4});
   // The first nest repeats the constant for every row.
   const ValueId y = Define(builder, "spread", {x, w}, [](const Tensors& in) {
     const te::Tensor wide =
@@ -178,9 +170,10 @@ TEST(HoistConstants, KeepsWhatWouldTakeMoreMemory) {
 TEST(FoldScales, ABatchNormGoesIntoTheConvolution) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 2, 4, 4}));
-  const ValueId w = Weights(builder, {3, 2, 3, 3});
+  const ValueId w = PositiveWeights(builder, {3, 2, 3, 3});
   const ValueId y = BatchNorm(
-      builder, Add(builder, Conv(builder, x, w), Weights(builder, {3, 1, 1})));
+      builder,
+      Add(builder, Conv(builder, x, w), PositiveWeights(builder, {3, 1, 1})));
   const Graph graph = *builder.Finish({Relu(builder, y)}, {"y"});
   const Graph hoisted = Checked(HoistConstants(graph, Interpreted));
   const Graph folded = Close(graph, FoldScales(hoisted, Interpreted));
@@ -191,7 +184,7 @@ TEST(FoldScales, ABatchNormGoesIntoTheConvolution) {
 TEST(FoldScales, AScaleAloneNeedsNoAddend) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({4, 5}));
-  const ValueId y = Matmul(builder, x, Weights(builder, {5, 3}));
+  const ValueId y = Matmul(builder, x, PositiveWeights(builder, {5, 3}));
   const Graph graph = *builder.Finish(
       {Relu(builder, Multiply(builder, y, Filled(builder, {}, 0.25f)))}, {"y"});
   // A power of two: no bit changes.
@@ -204,15 +197,16 @@ TEST(FoldScales, KeepsScalesOfOtherDimensionsAndSharedResults) {
   const ValueId x = builder.Input("x", F32({4, 5}));
   // One factor for each row.
   const ValueId rows =
-      Multiply(builder, Matmul(builder, x, Weights(builder, {5, 3})),
-               Weights(builder, {4, 1}));
+      Multiply(builder, Matmul(builder, x, PositiveWeights(builder, {5, 3})),
+               PositiveWeights(builder, {4, 1}));
   // The product is needed without the scale, too.
-  const ValueId shared = Matmul(builder, x, Weights(builder, {5, 3}));
-  const ValueId scaled = Multiply(builder, shared, Weights(builder, {3}));
+  const ValueId shared = Matmul(builder, x, PositiveWeights(builder, {5, 3}));
+  const ValueId scaled =
+      Multiply(builder, shared, PositiveWeights(builder, {3}));
   // The weights are computed.
   const ValueId computed =
       Multiply(builder, Matmul(builder, x, Transpose(builder, x)),
-               Weights(builder, {4}));
+               PositiveWeights(builder, {4}));
   const Graph graph =
       *builder.Finish({rows, shared, scaled, computed}, {"a", "b", "c", "d"});
   EXPECT_EQ(Ops(Exact(graph, FoldScales(graph, Interpreted))), Ops(graph));
@@ -265,9 +259,9 @@ TEST(SinkReshapes, ElementwiseCallsFollowTheirProduct) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({4, 5}));
   const ValueId other = builder.Input("other", F32({1, 4, 6}));
-  const ValueId product = Matmul(builder, x, Weights(builder, {5, 6}));
-  const ValueId biased =
-      Add(builder, Reshape(builder, product, {1, 4, 6}), Weights(builder, {6}));
+  const ValueId product = Matmul(builder, x, PositiveWeights(builder, {5, 6}));
+  const ValueId biased = Add(builder, Reshape(builder, product, {1, 4, 6}),
+                             PositiveWeights(builder, {6}));
   const ValueId y =
       Add(builder, Multiply(builder, biased, Sigmoid(builder, biased)), other);
   const Graph graph = *builder.Finish({y}, {"y"});
@@ -283,7 +277,7 @@ TEST(SinkReshapes, KeepsWhatWouldDivideIndices) {
   // A factor for each of three columns of the reshaped matrix.
   const ValueId y =
       Multiply(builder, Reshape(builder, Relu(builder, x), {8, 3}),
-               Weights(builder, {3}));
+               PositiveWeights(builder, {3}));
   const Graph graph = *builder.Finish({y}, {"y"});
   EXPECT_EQ(Ops(Exact(graph, SinkReshapes(graph))), Ops(graph));
 }

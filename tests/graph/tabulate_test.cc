@@ -15,15 +15,12 @@ namespace {
 using ir::DataType;
 using ir::Expr;
 
-const DataType kFloat = DataType::Float(32);
-
 // An elementwise call.
 ValueId Map(GraphBuilder& builder, ValueId x,
             const std::function<Expr(const Expr&)>& f) {
   return Must(builder.Compute(
       "map", {}, {x}, [&](const Tensors& in) { return te::Map(in[0], f); }));
 }
-Expr Number(double value) { return ir::FloatConst(value, kFloat); }
 Expr Divide(const Expr& a, double b) {
   return ir::MakeBinary(ir::BinaryOp::kDiv, a, Number(b));
 }

@@ -12,6 +12,7 @@
 #include "compiler/graph/builder.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph/run_graph.h"
+#include "compiler/te/convolution.h"
 #include "compiler/te/operators.h"
 #include "gtest/gtest.h"
 #include "tests/graph/random_inputs.h"
@@ -32,6 +33,13 @@ inline Graph Finish(GraphBuilder& builder,
   }
   auto graph = builder.Finish(outputs, names);
   EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+// The graph, which must be valid.
+inline Graph Checked(absl::StatusOr<Graph> graph) {
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(Verify(*graph).ok()) << Verify(*graph);
   return *std::move(graph);
 }
 
@@ -68,6 +76,17 @@ inline ValueId Transpose(GraphBuilder& builder, ValueId x) {
     return te::Transpose(in[0], {1, 0});
   }));
 }
+
+inline ValueId Conv(GraphBuilder& builder, ValueId x, ValueId w,
+                    te::ConvOptions options = {.padding = {1, 1}}) {
+  return Must(builder.Compute("nn.conv2d", {}, {x, w}, [&](const Tensors& in) {
+    return te::Conv2dNchw(in[0], in[1], options);
+  }));
+}
+
+// float32, and a constant of it.
+inline const ir::DataType kFloat = ir::DataType::Float(32);
+inline ir::Expr Number(double value) { return ir::FloatConst(value, kFloat); }
 
 // Along the axis, as the importer writes it.
 inline ValueId Concat(GraphBuilder& builder, const std::vector<ValueId>& parts,

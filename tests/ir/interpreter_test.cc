@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/float16.h"

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/structural.h"

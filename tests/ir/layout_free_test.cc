@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/structural.h"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "absl/status/status.h"
 #include "absl/strings/substitute.h"
 #include "compiler/ir/visitor.h"
 #include "tests/ir/parse_or_die.h"

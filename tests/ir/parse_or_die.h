@@ -1,4 +1,5 @@
-// A parsed function, or a test failure that shows the parser's message.
+// What tests of the IR share: a dtype, and a parsed function or a test failure
+// that shows the parser's message.
 #ifndef TILEFARM_TESTS_IR_PARSE_OR_DIE_H_
 #define TILEFARM_TESTS_IR_PARSE_OR_DIE_H_
 
@@ -11,6 +12,8 @@
 #include "compiler/ir/parser.h"
 
 namespace tilefarm::ir {
+
+inline const DataType kF32 = DataType::Float(32);
 
 inline PrimFuncPtr ParseOrDie(const std::string& text) {
   auto function = ParseFunction(text);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/parser.h"
 #include "tests/ir/parse_or_die.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/status/status.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/structural.h"
 #include "tests/ir/parse_or_die.h"

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <span>
 #include <sstream>
 
 #include "compiler/ir/interpreter.h"

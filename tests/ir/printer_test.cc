@@ -7,8 +7,6 @@
 namespace tilefarm::ir {
 namespace {
 
-const DataType kF32 = DataType::Float(32);
-
 TEST(Printer, ParenthesesOnlyWhereNeeded) {
   const Var a = MakeVar("a");
   const Var b = MakeVar("b");

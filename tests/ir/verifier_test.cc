@@ -11,8 +11,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const DataType kF32 = DataType::Float(32);
-
 PrimFunc Function(std::vector<Buffer> params, Stmt body,
                   std::vector<Buffer> allocs = {}) {
   BlockNode root;

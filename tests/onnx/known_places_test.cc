@@ -1,6 +1,7 @@
 // Gather with known indices: a slice where they lie in equal steps.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
 #include <numeric>
 #include <span>

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <iostream>
+#include <span>
 #include <string>
 #include <vector>
 

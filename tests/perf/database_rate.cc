@@ -26,6 +26,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"

@@ -98,6 +98,7 @@ struct Case {
   bool exact = true;
   std::vector<std::string> traces;
   uint64_t input_seed = 0;
+  std::string gpu_target;  // gpu_differential.h
 };
 
 // Sets what the interpreter computes. A report if the case is refused or

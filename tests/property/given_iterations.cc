@@ -5,7 +5,7 @@
 namespace tilefarm::property {
 namespace {
 
-constexpr Given kGiven[] = {
+constexpr Given kGivenIterations[] = {
     {"AGuardThatOneIterationPassesKeepsABufferPrivate", R"(
 @T.prim_func
 def f(A: T.Buffer((11, 4), "float32"), O: T.Buffer((11, 4), "float32")):
@@ -399,6 +399,6 @@ sch.parallel(l2)
 
 }  // namespace
 
-std::span<const Given> GivenIterations() { return kGiven; }
+std::span<const Given> GivenIterations() { return kGivenIterations; }
 
 }  // namespace tilefarm::property

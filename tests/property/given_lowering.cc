@@ -4,7 +4,7 @@
 namespace tilefarm::property {
 namespace {
 
-constexpr Given kGiven[] = {
+constexpr Given kGivenLowering[] = {
     {"SplitWithoutItsPredicate", R"(
 @T.prim_func
 def f(A: T.Buffer((4, 32), "float32"), C: T.Buffer((4,), "float32")):
@@ -441,6 +441,6 @@ def f(A: T.Buffer((16,), "uint8"), B: T.Buffer((16,), "uint8"), C: T.Buffer((1,)
 
 }  // namespace
 
-std::span<const Given> GivenLowering() { return kGiven; }
+std::span<const Given> GivenLowering() { return kGivenLowering; }
 
 }  // namespace tilefarm::property

@@ -4,7 +4,7 @@
 namespace tilefarm::property {
 namespace {
 
-constexpr Given kGiven[] = {
+constexpr Given kGivenMoves[] = {
     {"BlockizeOfACopyWhosePlaceVaries", R"(
 @T.prim_func
 def f(A: T.Buffer((8,), "float32"), O: T.Buffer((13, 5), "float32")):
@@ -277,6 +277,6 @@ b1 = sch.cache_write(b0, write_buffer_index=0, storage_scope="global")
 
 }  // namespace
 
-std::span<const Given> GivenMoves() { return kGiven; }
+std::span<const Given> GivenMoves() { return kGivenMoves; }
 
 }  // namespace tilefarm::property

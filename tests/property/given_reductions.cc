@@ -4,7 +4,7 @@
 namespace tilefarm::property {
 namespace {
 
-constexpr Given kGiven[] = {
+constexpr Given kGivenReductions[] = {
     {"InitReadsWhatABlockBesideItWrites", R"(
 @T.prim_func
 def f(X: T.Buffer((8,), "float32"), A: T.Buffer((8, 8), "float32"), D: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
@@ -408,6 +408,6 @@ b3 = sch.decompose_reduction(b0, l2)
 
 }  // namespace
 
-std::span<const Given> GivenReductions() { return kGiven; }
+std::span<const Given> GivenReductions() { return kGivenReductions; }
 
 }  // namespace tilefarm::property

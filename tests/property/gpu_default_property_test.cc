@@ -3,7 +3,9 @@
 // also if blocks run in reverse order.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "base/rng.h"

@@ -1,6 +1,10 @@
 #include "tests/property/gpu_differential.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -38,6 +42,45 @@ constexpr uint64_t kPtxShare = 8;
 
 const char* ModelOf(uint64_t seed) {
   return seed % kOldGpuShare == 1 ? "sm_75" : "sm_90a";
+}
+
+std::string TargetOf(const Case& c) {
+  return c.gpu_target.empty() ? absl::StrCat("sim:", ModelOf(c.input_seed))
+                              : c.gpu_target;
+}
+
+// What Oclgrind, which looks for races if OCLGRIND_DATA_RACES is set, finds in
+// this process. It opens its log when a device is used first.
+class OclgrindLog {
+ public:
+  OclgrindLog() {
+    if (std::getenv("OCLGRIND_DATA_RACES") == nullptr) return;
+    file_ = memfd_create("oclgrind", 0);
+    setenv("OCLGRIND_LOG", absl::StrCat("/proc/self/fd/", file_).c_str(), 1);
+  }
+
+  // What it has written since the last time.
+  std::string Read() {
+    std::string text;
+    char part[4096];
+    while (file_ >= 0) {
+      const ssize_t bytes =
+          pread(file_, part, sizeof part, static_cast<off_t>(read_));
+      if (bytes <= 0) break;
+      text.append(part, static_cast<size_t>(bytes));
+      read_ += static_cast<size_t>(bytes);
+    }
+    return text;
+  }
+
+ private:
+  int file_ = -1;
+  size_t read_ = 0;
+};
+
+OclgrindLog& Oclgrind() {
+  static OclgrindLog log;
+  return log;
 }
 
 // What lowering may refuse though the schedule accepts it.
@@ -158,8 +201,10 @@ std::string RunOnce(const CompiledLibrary& library, const std::string& symbol,
         library.Find(absl::StrCat(symbol, "_error")));
     const std::string text = error == nullptr ? "" : error();
     // Its kind first, for those who compare findings.
-    return absl::StrCat("simulator, ", text.substr(0, text.find(' ')), ": ",
-                        text);
+    return absl::StrCat("device, ", text.substr(0, text.find(' ')), ": ", text);
+  }
+  if (const std::string report = Oclgrind().Read(); !report.empty()) {
+    return absl::StrCat("Oclgrind: ", report);
   }
   buffers = guarded.Contents();
   return guarded.Overrun(program);
@@ -172,7 +217,8 @@ std::optional<CaseReport> RunVariant(const Case& c, const ir::PrimFunc& program,
                                      const std::string& symbol) {
   // The kernels read it when they are launched.
   constexpr char kSeed[] = "TILEFARM_SIM_SEED";
-  for (int run = 0; run < 3; ++run) {
+  const int runs = c.gpu_target.empty() ? 3 : 1;
+  for (int run = 0; run < runs; ++run) {
     if (run == 0) {
       unsetenv(kSeed);
     } else {
@@ -226,15 +272,16 @@ void BlameSchedule(const Case& c, const ir::PrimFunc& program,
 }  // namespace
 
 Case MakeGpuCase(uint64_t seed, int draws, int by_hand,
-                 PrimitiveCounts* counts) {
+                 const std::string& target_text, PrimitiveCounts* counts) {
   Rng rng(seed);
   Case c;
   c.input_seed = seed;
+  c.gpu_target = target_text;
   const TextProgram program = RandomTextProgram(rng, kOperatorShare);
   c.text = program.text;
   c.exact = program.exact;
   const auto parsed = ir::ParseFunction(c.text);
-  const auto target = target::Parse(absl::StrCat("sim:", ModelOf(seed)));
+  const auto target = target::Parse(TargetOf(c));
   if (!parsed.ok() || !target.ok()) return c;
   const auto space = space::DesignSpace::Create(*parsed, *target);
   for (int i = 0; i < draws && space.ok(); ++i) {
@@ -262,9 +309,9 @@ CaseReport CheckGpuCase(const Case& c, PrimitiveCounts* counts) {
             ""};
   }
   const ir::PrimFuncPtr program = *parsed;
-  const char* model = ModelOf(c.input_seed);
-  const auto target = target::Parse(absl::StrCat("sim:", model));
+  const auto target = target::Parse(TargetOf(c));
   if (!target.ok()) return Differ({}, target.status().ToString());
+  Oclgrind();
   Expected want;
   if (auto report = InterpretExpected(c, *program, want)) return *report;
 
@@ -339,8 +386,8 @@ CaseReport CheckGpuCase(const Case& c, PrimitiveCounts* counts) {
     }
     ++counts->accepted[SourceOf(lowered[i])];
   }
-  if (c.input_seed % kPtxShare != 0) return {};
-  const auto gpu = target::Parse(absl::StrCat("cuda:", model));
+  if (!target->is_simulated() || c.input_seed % kPtxShare != 0) return {};
+  const auto gpu = target::Parse(absl::StrCat("cuda:", target->cpu));
   if (!gpu.ok()) return Differ(lowered[0], gpu.status().ToString());
   for (const Variant& variant : lowered) {
     const auto ptx = CompileAll({variant}, *gpu);

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -44,7 +46,7 @@ Outcome CheckSeed(uint64_t seed) {
   const std::string text = InChild(
       [&](std::ostream& out) {
         PrimitiveCounts counts;
-        const Case c = MakeGpuCase(seed, kDraws, kByHand, &counts);
+        const Case c = MakeGpuCase(seed, kDraws, kByHand, "", &counts);
         const CaseReport report = CheckGpuCase(c, &counts);
         out << static_cast<int>(report.verdict) << "\n";
         PrintCounts(counts, out);

@@ -3,9 +3,12 @@
 // rounding.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/substitute.h"

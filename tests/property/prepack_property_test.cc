@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <functional>
+#include <span>
 
 #include "base/rng.h"
 #include "compiler/driver/compile.h"

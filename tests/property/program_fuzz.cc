@@ -22,6 +22,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
@@ -54,6 +55,7 @@ struct Flags {
   bool shrink = true;
   bool verbose = false;
   bool gpu = false;
+  std::string gpu_target;
   std::string program;
   std::string trace;
 };
@@ -67,7 +69,8 @@ constexpr int kChunk = 16;
 
 Case MakeCase(const Flags& flags, uint64_t seed, PrimitiveCounts* counts) {
   if (flags.gpu) {
-    return MakeGpuCase(seed, flags.traces, 2 * flags.traces, counts);
+    return MakeGpuCase(seed, flags.traces, 2 * flags.traces, flags.gpu_target,
+                       counts);
   }
   Rng rng(seed);
   Case c;
@@ -356,6 +359,7 @@ std::string ReadFile(const std::string& path) {
 
 int RunGiven(const Flags& flags) {
   Case c;
+  c.gpu_target = flags.gpu_target;
   c.text = ReadFile(flags.program);
   c.exact = false;
   if (!flags.trace.empty()) c.traces.push_back(ReadFile(flags.trace));
@@ -382,6 +386,8 @@ int main(int argc, char** argv) {
   app.add_option("--max-findings", flags.max_findings, "then stop");
   app.add_flag("--shrink,!--no-shrink", flags.shrink, "make findings small");
   app.add_flag("--gpu", flags.gpu, "schedules of GPUs, on the simulator");
+  app.add_option("--gpu-target", flags.gpu_target,
+                 "with --gpu: on this device of OpenCL instead");
   app.add_flag("--verbose", flags.verbose, "name what is refused");
   app.add_option("--program", flags.program, "a file instead of random ones");
   app.add_option("--trace", flags.trace, "for --program");

@@ -24,11 +24,6 @@ using schedule::Schedule;
 // Loops in the order of their nest.
 using Loops = std::vector<LoopRv>;
 
-template <typename T>
-const T& Pick(const std::vector<T>& items, Rng& rng) {
-  return items[rng.Below(items.size())];
-}
-
 // Threads of an axis: powers of two, which shuffles need, and others.
 int64_t RandomThreads(Rng& rng) {
   static const std::vector<int64_t> kThreads = {1, 2, 2,  3,  4,  4,  5,

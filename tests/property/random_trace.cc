@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ir/visitor.h"
@@ -17,11 +18,6 @@ namespace {
 using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
-
-template <typename T>
-const T& Pick(const std::vector<T>& items, Rng& rng) {
-  return items[rng.Below(items.size())];
-}
 
 std::vector<std::string> BlockNames(const Schedule& schedule) {
   std::vector<std::string> names;

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/rng.h"
 #include "compiler/schedule/schedule.h"
@@ -24,6 +25,12 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
 // it is accepted, `schedule` changes.
 bool TryPrimitive(const std::string& primitive, schedule::Schedule& schedule,
                   Rng& rng, PrimitiveCounts* counts);
+
+// One of the items, which are not none.
+template <typename T>
+const T& Pick(const std::vector<T>& items, Rng& rng) {
+  return items[rng.Below(items.size())];
+}
 
 }  // namespace tilefarm::property
 

@@ -15,6 +15,12 @@
 
 namespace tilefarm::testing {
 
+// The codes of refusals: of illegal schedules, and of arguments that no
+// schedule may have.
+inline constexpr absl::StatusCode kIllegal =
+    absl::StatusCode::kFailedPrecondition;
+inline constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
+
 // `@T.prim_func def main(params)` with a body indented by four spaces.
 std::string Program(std::string_view params, std::string_view body);
 
@@ -40,6 +46,9 @@ void ExpectRefused(const std::string& program, std::string_view trace,
 
 // C = A * B and D = max(C, 0), 16 by 16.
 std::string MatmulRelu();
+inline constexpr char kMatmulParams[] =
+    "A: T.Buffer((16, 16), \"float32\"), B: T.Buffer((16, 16), \"float32\"), "
+    "D: T.Buffer((16, 16), \"float32\")";
 // B = 2 * A, C = B + 1, 32 by 32.
 std::string TwoElementwise();
 

@@ -6,12 +6,6 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr char kMatmulParams[] =
-    "A: T.Buffer((16, 16), \"float32\"), B: T.Buffer((16, 16), \"float32\"), "
-    "D: T.Buffer((16, 16), \"float32\")";
-
 TEST(CacheRead, CopiesAParameterAtTheStart) {
   ExpectBecomes(MatmulRelu(), R"(b0 = sch.get_block("C")
 b1 = sch.cache_read(b0, 0, "shared")

@@ -11,22 +11,21 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
 constexpr absl::StatusCode kWrong = absl::StatusCode::kInvalidArgument;
 constexpr char kCall[] =
     "b0 = sch.get_block(\"C\")\n"
     "sch.call_library(b0, kernel=\"openblas.sgemm\")\n";
-constexpr char kParams[] =
+constexpr char kCallParams[] =
     "A: T.Buffer((8, 4), \"float32\"), B: T.Buffer((4, 16), \"float32\"), "
     "C: T.Buffer((8, 16), \"float32\")";
 
 // `attribute` precedes the computation.
 std::string Matmul(const std::string& attribute = "") {
-  return Program(kParams, absl::StrCat(R"(for i, j, k in T.grid(8, 16, 4):
+  return Program(kCallParams, absl::StrCat(R"(for i, j, k in T.grid(8, 16, 4):
     with T.block("C"):
         vi, vj, vk = T.axis.remap("SSR", [i, j, k])
 )",
-                                       attribute, R"(        with T.init():
+                                           attribute, R"(        with T.init():
             C[vi, vj] = T.float32(0)
         C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj])"));
 }

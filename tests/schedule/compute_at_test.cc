@@ -6,8 +6,6 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-
 TEST(ComputeAt, MovesTheProducerIntoATileOfItsConsumer) {
   ExpectBecomes(TwoElementwise(), R"(b0 = sch.get_block("B")
 b1 = sch.get_block("C")

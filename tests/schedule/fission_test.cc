@@ -9,8 +9,7 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-constexpr char kParams[] =
+constexpr char kFissionParams[] =
     "A: T.Buffer((8, 12), \"float32\"), S: T.Buffer((8,), \"float32\"), "
     "Q: T.Buffer((8,), \"float32\")";
 constexpr char kFission[] = R"(b0 = sch.get_block("sums")
@@ -19,12 +18,12 @@ b1, b2 = sch.fission(b0)
 
 // Both sums of each row, with this initialisation and update.
 std::string Sums(const std::string& init, const std::string& update) {
-  return Program(kParams, absl::StrCat(R"(for i, k in T.grid(8, 12):
+  return Program(kFissionParams, absl::StrCat(R"(for i, k in T.grid(8, 12):
     with T.block("sums"):
         vi, vk = T.axis.remap("SR", [i, k])
         with T.init():
 )",
-                                       init, update));
+                                              init, update));
 }
 constexpr char kInit[] = R"(            S[vi] = T.float32(0)
             Q[vi] = T.float32(0)
@@ -35,7 +34,7 @@ constexpr char kUpdate[] = R"(        S[vi] = S[vi] + A[vi, vk]
 
 TEST(Fission, MakesABlockOfEachStatement) {
   ExpectBecomes(Sums(kInit, kUpdate), kFission,
-                Program(kParams, R"(for i, k in T.grid(8, 12):
+                Program(kFissionParams, R"(for i, k in T.grid(8, 12):
     with T.block("sums_S"):
         vi, vk = T.axis.remap("SR", [i, k])
         with T.init():
@@ -51,7 +50,7 @@ for i, k in T.grid(8, 12):
 }
 
 TEST(Fission, KeepsConditionsAndOtherLoopKinds) {
-  const std::string program = Program(kParams, R"(for i in T.parallel(8):
+  const std::string program = Program(kFissionParams, R"(for i in T.parallel(8):
     for k0, k1 in T.grid(3, 5):
         with T.block("sums"):
             vi = T.axis.spatial(8, i)
@@ -120,7 +119,7 @@ b1, b2 = sch.fission(b0)
 }
 
 TEST(Fission, RefusesLoopsWithOtherBlocks) {
-  const std::string program = Program(kParams, R"(for i in range(8):
+  const std::string program = Program(kFissionParams, R"(for i in range(8):
     for k in range(12):
         with T.block("sums"):
             vi, vk = T.axis.remap("SR", [i, k])

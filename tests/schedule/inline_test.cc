@@ -6,7 +6,6 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
 constexpr char kInlineB[] =
     "b0 = sch.get_block(\"B\")\n"
     "sch.compute_inline(b0)\n";

@@ -10,9 +10,6 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
-
 TEST(SetScope, RenamesAndMovesTheBuffer) {
   ExpectBecomes(
       TwoElementwise(), R"(b0 = sch.get_block("B")

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -20,12 +21,10 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr uint64_t kSeed = 20261122;
+constexpr uint64_t kSoftmaxSeed = 20261122;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-struct Sum {
+struct SoftmaxProgram {
   int rows = 3, terms = 24;
   std::string dtype = "float32";
   std::string lowest = "T.float32(-3.4028234663852886e+38)";
@@ -117,7 +116,7 @@ void ExpectSameButForRounding(const std::string& program,
 }
 
 std::vector<float> Numbers(size_t count, float range) {
-  Rng rng(kSeed);
+  Rng rng(kSoftmaxSeed);
   std::vector<float> numbers(count);
   for (float& number : numbers) {
     number = range * static_cast<float>(rng.Uniform() * 2 - 1);
@@ -126,7 +125,8 @@ std::vector<float> Numbers(size_t count, float range) {
 }
 
 TEST(OnlineSoftmax, MakesPartsAndJoinsThem) {
-  const auto schedule = Apply(ParseProgram(Sum().Text()), Trace(8, 4));
+  const auto schedule =
+      Apply(ParseProgram(SoftmaxProgram().Text()), Trace(8, 4));
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   const ir::IRModule expected = ParseProgram(Program(
       "A: T.Buffer((3, 24), \"float32\"), S: T.Buffer((3,), \"float32\"), "
@@ -172,7 +172,7 @@ TEST(OnlineSoftmax, ComputesTheSameButForRounding) {
   for (const float range : {1.0f, 30.0f, 1000.0f, 1e38f}) {
     for (const int terms : {24, 29, 8, 31}) {
       SCOPED_TRACE(absl::StrCat("range ", range, ", terms ", terms));
-      Sum sum;
+      SoftmaxProgram sum;
       sum.terms = terms;
       const std::vector<float> numbers =
           Numbers(static_cast<size_t>(sum.rows * terms), range);
@@ -186,7 +186,7 @@ TEST(OnlineSoftmax, ComputesTheSameButForRounding) {
 }
 
 TEST(OnlineSoftmax, WhatIsBeyondTheRangeIsNotRead) {
-  Sum sum;
+  SoftmaxProgram sum;
   sum.terms = 29;
   const auto schedule = Apply(ParseProgram(sum.Text()), Trace(8, 4));
   ASSERT_TRUE(schedule.ok()) << schedule.status();
@@ -200,7 +200,7 @@ TEST(OnlineSoftmax, WhatIsBeyondTheRangeIsNotRead) {
 // Masks: parts of a row, whole chunks and a whole row are -inf; infinity and
 // NaN propagate as before.
 TEST(OnlineSoftmax, InfiniteExponents) {
-  const Sum sum;
+  const SoftmaxProgram sum;
   std::vector<float> numbers = Numbers(72, 3);
   for (size_t i = 0; i < 24; ++i) {
     if (i < 8 || i % 3 == 0)
@@ -252,13 +252,13 @@ for i, j, k in T.grid(2, 3, 20):
 TEST(OnlineSoftmax, RefusesOtherChunks) {
   for (const auto& [chunk, lanes] :
        {std::pair{8, 0}, {8, -4}, {4, 8}, {10, 4}, {32, 4}, {0, 0}}) {
-    ExpectRefused(Sum().Text(), Trace(chunk, lanes), kInvalid,
+    ExpectRefused(SoftmaxProgram().Text(), Trace(chunk, lanes), kInvalid,
                   {"online_softmax", "block S", "a chunk of"});
   }
 }
 
 TEST(OnlineSoftmax, RefusesOtherSums) {
-  Sum sum;
+  SoftmaxProgram sum;
   sum.term = "A[vi, vk] - M[vi]";
   ExpectRefused(sum.Text(), Trace(8, 4), kIllegal,
                 {"no sum of exp(x - largest)"});
@@ -277,12 +277,12 @@ TEST(OnlineSoftmax, RefusesOtherSums) {
   sum.term = "T.exp(A[vi, vk] - M[2 - vi])";
   ExpectRefused(sum.Text(), Trace(8, 4), kIllegal,
                 {"block S", "vi tells apart no M"});
-  Sum least;
+  SoftmaxProgram least;
   least.maximum = "T.min(M[vi], A[vi, vk])";
   least.lowest = "T.float32(3.4028234663852886e+38)";
   ExpectRefused(least.Text(), Trace(8, 4), kIllegal,
                 {"block M", "no maximum of the exponents of S"});
-  Sum annotated;
+  SoftmaxProgram annotated;
   annotated.block_attr = "\"layout\": 1";
   ExpectRefused(annotated.Text(), Trace(8, 4), kIllegal,
                 {"block S", "annotation layout"});
@@ -309,26 +309,26 @@ for i, k in T.grid(3, 24):
 }
 
 TEST(OnlineSoftmax, RefusesAnInfiniteIdentity) {
-  Sum sum;
+  SoftmaxProgram sum;
   sum.lowest = "T.float32(\"-inf\")";
   ExpectRefused(sum.Text(), Trace(8, 4), kIllegal,
                 {"block M", "no finite number"});
 }
 
 TEST(OnlineSoftmax, RefusesOtherTypes) {
-  Sum sum;
+  SoftmaxProgram sum;
   sum.dtype = "float16";
   sum.lowest = "T.float16(-65504)";
   ExpectRefused(sum.Text(), Trace(8, 4), kIllegal, {"block S", "float16"});
 }
 
 TEST(OnlineSoftmax, RefusesLoopsThatWereChanged) {
-  ExpectRefused(Sum().Text(),
+  ExpectRefused(SoftmaxProgram().Text(),
                 Trace(8, 4,
                       "b7 = sch.get_block(\"M\")\nl1, l2 = sch.get_loops(b7)\n"
                       "l3, l4 = sch.split(l2, factors=[None, 4])\n"),
                 kIllegal, {"block M", "its loops are not its own"});
-  ExpectRefused(Sum().Text(),
+  ExpectRefused(SoftmaxProgram().Text(),
                 Trace(8, 4,
                       "b7 = sch.get_block(\"S\")\nl1, l2 = sch.get_loops(b7)\n"
                       "sch.parallel(l1)\n"),

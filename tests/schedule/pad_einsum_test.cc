@@ -7,9 +7,7 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr char kParams[] =
+constexpr char kEinsumParams[] =
     "A: T.Buffer((5, 6), \"float32\"), B: T.Buffer((6, 9), \"float32\"), "
     "C: T.Buffer((5, 9), \"float32\")";
 
@@ -19,19 +17,19 @@ std::string Pad(const std::string& padding) {
 }
 
 // C[i, j] = sum over k of a term.
-std::string Sum(const std::string& term) {
-  return Program(kParams, absl::StrCat(R"(for i, j, k in T.grid(5, 9, 6):
+std::string EinsumOf(const std::string& term) {
+  return Program(kEinsumParams, absl::StrCat(R"(for i, j, k in T.grid(5, 9, 6):
     with T.block("C"):
         vi, vj, vk = T.axis.remap("SSR", [i, j, k])
         with T.init():
             C[vi, vj] = T.float32(0)
         C[vi, vj] = C[vi, vj] + )",
-                                       term));
+                                             term));
 }
 
 TEST(PadEinsum, FillsCopiesWithZeros) {
   const std::string expected =
-      Program(kParams, R"(A_pad = T.alloc_buffer((5, 8))
+      Program(kEinsumParams, R"(A_pad = T.alloc_buffer((5, 8))
 B_pad = T.alloc_buffer((8, 16))
 C_pad = T.alloc_buffer((5, 16))
 for ax0, ax1 in T.grid(5, 8):
@@ -52,12 +50,12 @@ for ax0, ax1 in T.grid(5, 9):
     with T.block("C_pad"):
         v0, v1 = T.axis.remap("SS", [ax0, ax1])
         C[v0, v1] = C_pad[v0, v1])");
-  ExpectBecomes(Sum("A[vi, vk] * B[vk, vj]"), Pad("[1, 16, 4]"), expected);
+  ExpectBecomes(EinsumOf("A[vi, vk] * B[vk, vj]"), Pad("[1, 16, 4]"), expected);
 }
 
 TEST(PadEinsum, CopiesWhatGrowsAlone) {
   const std::string expected =
-      Program(kParams, R"(B_pad = T.alloc_buffer((6, 12))
+      Program(kEinsumParams, R"(B_pad = T.alloc_buffer((6, 12))
 C_pad = T.alloc_buffer((5, 12))
 for ax0, ax1 in T.grid(6, 12):
     with T.block("B_pad"):
@@ -73,14 +71,14 @@ for ax0, ax1 in T.grid(5, 9):
     with T.block("C_pad"):
         v0, v1 = T.axis.remap("SS", [ax0, ax1])
         C[v0, v1] = C_pad[v0, v1])");
-  ExpectBecomes(Sum("A[vi, vk] * B[vk, vj]"), Pad("[5, 4, 3]"), expected);
+  ExpectBecomes(EinsumOf("A[vi, vk] * B[vk, vj]"), Pad("[5, 4, 3]"), expected);
   // No extent is enlarged.
-  ExpectBecomes(Sum("A[vi, vk] * B[vk, vj]"), Pad("[5, 9, 6]"),
-                Sum("A[vi, vk] * B[vk, vj]"));
+  ExpectBecomes(EinsumOf("A[vi, vk] * B[vk, vj]"), Pad("[5, 9, 6]"),
+                EinsumOf("A[vi, vk] * B[vk, vj]"));
 }
 
 TEST(PadEinsum, OtherPrimitivesFollow) {
-  ExpectSameResults(Sum("A[vi, vk] * B[vk, vj]"), Pad("[2, 16, 4]") + R"(
+  ExpectSameResults(EinsumOf("A[vi, vk] * B[vk, vj]"), Pad("[2, 16, 4]") + R"(
 l0, l1, l2 = sch.get_loops(b0)
 l3, l4 = sch.split(l1, factors=[None, 4])
 l5, l6 = sch.split(l2, factors=[None, 4])
@@ -91,23 +89,24 @@ b2 = sch.get_block("C_pad")
 sch.reverse_compute_at(b2, l3, preserve_unit_loops=True)
 )");
   // Only enlarged variables must be plain indices.
-  ExpectSameResults(Sum("A[(vi + vj) % 5, vk] * B[vk, vj]"), Pad("[1, 1, 4]"));
+  ExpectSameResults(EinsumOf("A[(vi + vj) % 5, vk] * B[vk, vj]"),
+                    Pad("[1, 1, 4]"));
 }
 
 TEST(PadEinsum, RefusesTermsThatAreNotZeroInThePadding) {
   const char* kAdded = "(A[vi, vk] + B[vk, vj])";
-  ExpectRefused(Sum(kAdded), Pad("[1, 1, 4]"), kIllegal,
+  ExpectRefused(EinsumOf(kAdded), Pad("[1, 1, 4]"), kIllegal,
                 {"pad_einsum", "block C", "not zero where variable vk grows"});
   // Such a term may be enlarged in a dimension that is not summed over.
-  ExpectSameResults(Sum(kAdded), Pad("[1, 4, 1]"));
-  ExpectRefused(Sum("A[vi, vk] * B[0, vj]"), Pad("[1, 1, 4]"), kIllegal,
+  ExpectSameResults(EinsumOf(kAdded), Pad("[1, 4, 1]"));
+  ExpectRefused(EinsumOf("A[vi, vk] * B[0, vj]"), Pad("[1, 1, 4]"), kIllegal,
                 {"pad_einsum", "B[0, vj] is not zero"});
 }
 
 TEST(PadEinsum, RefusesVariablesThatAreNoWholeDimension) {
-  ExpectRefused(Sum("A[vi, 5 - vk] * B[vk, vj]"), Pad("[1, 1, 4]"), kIllegal,
-                {"pad_einsum", "not a whole dimension of A"});
-  ExpectRefused(Sum("A[vi, vi] * B[vk, vj]"), Pad("[2, 1, 1]"), kIllegal,
+  ExpectRefused(EinsumOf("A[vi, 5 - vk] * B[vk, vj]"), Pad("[1, 1, 4]"),
+                kIllegal, {"pad_einsum", "not a whole dimension of A"});
+  ExpectRefused(EinsumOf("A[vi, vi] * B[vk, vj]"), Pad("[2, 1, 1]"), kIllegal,
                 {"pad_einsum", "not a whole dimension of A"});
 }
 
@@ -129,27 +128,27 @@ TEST(PadEinsum, RefusesVariablesThatAreNoIndexOfTheResult) {
 }
 
 TEST(PadEinsum, RefusesOtherBlocksAndArguments) {
-  ExpectRefused(Sum("A[vi, vk] * B[vk, vj]"), Pad("[1, 16]"), kInvalid,
+  ExpectRefused(EinsumOf("A[vi, vk] * B[vk, vj]"), Pad("[1, 16]"), kInvalid,
                 {"pad_einsum", "2 numbers for 3 variables"});
-  ExpectRefused(Sum("A[vi, vk] * B[vk, vj]"), Pad("[1, 0, 4]"), kInvalid,
+  ExpectRefused(EinsumOf("A[vi, vk] * B[vk, vj]"), Pad("[1, 0, 4]"), kInvalid,
                 {"pad_einsum", "padding 0 is out of range"});
-  ExpectRefused(Sum("A[vi, vk] * B[vk, vj]"), Pad("7"), kInvalid,
+  ExpectRefused(EinsumOf("A[vi, vk] * B[vk, vj]"), Pad("7"), kInvalid,
                 {"pad_einsum", "not a list"});
-  ExpectRefused(Sum("A[vi, vk] * B[vk, vj]"), Pad("[1, \"x\", 4]"), kInvalid,
-                {"pad_einsum", "not a list of integers"});
-  ExpectRefused(Sum("A[vi, vk] * B[vk, vj]"), R"(b0 = sch.get_block("C")
+  ExpectRefused(EinsumOf("A[vi, vk] * B[vk, vj]"), Pad("[1, \"x\", 4]"),
+                kInvalid, {"pad_einsum", "not a list of integers"});
+  ExpectRefused(EinsumOf("A[vi, vk] * B[vk, vj]"), R"(b0 = sch.get_block("C")
 l0, l1, l2 = sch.get_loops(b0)
 l3, l4 = sch.split(l1, factors=[3, 3])
 sch.pad_einsum(b0, padding=[1, 16, 4])
 )",
                 kIllegal, {"pad_einsum", "its loops are not its own"});
-  ExpectRefused(Sum("A[vi, vk] * B[vk, vj]"), R"(b0 = sch.get_block("C")
+  ExpectRefused(EinsumOf("A[vi, vk] * B[vk, vj]"), R"(b0 = sch.get_block("C")
 l0, l1, l2 = sch.get_loops(b0)
 sch.parallel(l0)
 sch.pad_einsum(b0, padding=[1, 16, 4])
 )",
                 kIllegal, {"pad_einsum", "serial"});
-  ExpectRefused(Program(kParams, R"(for i, j in T.grid(5, 9):
+  ExpectRefused(Program(kEinsumParams, R"(for i, j in T.grid(5, 9):
     with T.block("C"):
         vi, vj = T.axis.remap("SS", [i, j])
         C[vi, vj] = A[vi, 0])"),

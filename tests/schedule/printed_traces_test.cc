@@ -1,8 +1,12 @@
 // Every trace of the printed TVM set, applied to its program: the module equals
 // TVM's and computes the recorded result.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <span>
 
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/structural.h"

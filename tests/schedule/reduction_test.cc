@@ -7,12 +7,6 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr char kMatmulParams[] =
-    "A: T.Buffer((16, 16), \"float32\"), B: T.Buffer((16, 16), \"float32\"), "
-    "D: T.Buffer((16, 16), \"float32\")";
-
 // C[i] = reduce of A[i, :] with this init and update.
 std::string RowReduction(const std::string& init, const std::string& update) {
   return Program(

@@ -7,33 +7,32 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-constexpr char kParams[] =
+constexpr char kSkipParams[] =
     "A: T.Buffer((8,), \"float32\"), W: T.Buffer((6,), \"float32\"), "
     "C: T.Buffer((8,), \"float32\")";
 constexpr char kTrace[] = "b0 = sch.get_block(\"C\")\nsch.skip_zeros(b0)\n";
 
 // C[h] = sum over r of a term, h in 8 and r in 4.
-std::string Sum(const std::string& term) {
-  return Program(kParams, absl::StrCat(R"(for h, r in T.grid(8, 4):
+std::string SumOf(const std::string& term) {
+  return Program(kSkipParams, absl::StrCat(R"(for h, r in T.grid(8, 4):
     with T.block("C"):
         vh, vr = T.axis.remap("SR", [h, r])
         with T.init():
             C[vh] = T.float32(0)
         C[vh] = C[vh] + )",
-                                       term));
+                                           term));
 }
 
 // One dimension of a transposed convolution of stride 2.
 std::string Transposed() {
-  return Sum(
+  return SumOf(
       "T.if_then_else((vh + vr) % 2 == 0, A[(vh + vr) // 2], T.float32(0)) * "
       "W[3 - vr]");
 }
 
 TEST(SkipZeros, KeepsTheTermsOfOneRemainder) {
   const std::string expected =
-      Program(kParams, R"(for h_0, h_1, r_0 in T.grid(4, 2, 2):
+      Program(kSkipParams, R"(for h_0, h_1, r_0 in T.grid(4, 2, 2):
     with T.block("C"):
         vh_0, vh_1, vr_0 = T.axis.remap("SSR", [h_0, h_1, r_0])
         with T.init():
@@ -44,22 +43,22 @@ TEST(SkipZeros, KeepsTheTermsOfOneRemainder) {
 
 TEST(SkipZeros, OtherOffsetsAndStrides) {
   // A guard shifted by one selects the other remainder.
-  ExpectSameResults(Sum("T.if_then_else((vh + vr + 1) % 2 == 0, "
-                        "A[(vh + vr + 1) // 2], T.float32(0)) * W[vr]"),
+  ExpectSameResults(SumOf("T.if_then_else((vh + vr + 1) % 2 == 0, "
+                          "A[(vh + vr + 1) // 2], T.float32(0)) * W[vr]"),
                     kTrace);
-  ExpectSameResults(Sum("W[vr] * T.if_then_else((vh - vr) % 2 == 1, "
-                        "A[vh], T.float32(0))"),
+  ExpectSameResults(SumOf("W[vr] * T.if_then_else((vh - vr) % 2 == 1, "
+                          "A[vh], T.float32(0))"),
                     kTrace);
   // Only the guard, without a product.
   ExpectSameResults(
-      Sum("T.if_then_else((vh + vr) % 4 == 3, A[vr], T.float32(0))"), kTrace);
+      SumOf("T.if_then_else((vh + vr) % 4 == 3, A[vr], T.float32(0))"), kTrace);
 }
 
 TEST(SkipZeros, OtherConditionsStay) {
-  ExpectBecomes(Sum("T.if_then_else(1 <= vh and (vh + vr) % 2 == 0, A[vh - 1], "
-                    "T.float32(0)) * W[vr]"),
-                kTrace,
-                Program(kParams, R"(for h_0, h_1, r_0 in T.grid(4, 2, 2):
+  ExpectBecomes(
+      SumOf("T.if_then_else(1 <= vh and (vh + vr) % 2 == 0, A[vh - 1], "
+            "T.float32(0)) * W[vr]"),
+      kTrace, Program(kSkipParams, R"(for h_0, h_1, r_0 in T.grid(4, 2, 2):
     with T.block("C"):
         vh_0, vh_1, vr_0 = T.axis.remap("SSR", [h_0, h_1, r_0])
         with T.init():
@@ -82,20 +81,22 @@ TEST(SkipZeros, TwoDimensions) {
 
 TEST(SkipZeros, RefusesOtherTerms) {
   // The guarded operand is not zero.
-  ExpectRefused(Sum("T.if_then_else((vh + vr) % 2 == 0, A[vh], T.float32(1))"),
-                kTrace, kIllegal, {"skip_zeros", "block C", "no sum"});
+  ExpectRefused(
+      SumOf("T.if_then_else((vh + vr) % 2 == 0, A[vh], T.float32(1))"), kTrace,
+      kIllegal, {"skip_zeros", "block C", "no sum"});
   // The zero is a summand, not a factor.
   ExpectRefused(
-      Sum("(T.if_then_else((vh + vr) % 2 == 0, A[vh], T.float32(0)) + W[vr])"),
+      SumOf(
+          "(T.if_then_else((vh + vr) % 2 == 0, A[vh], T.float32(0)) + W[vr])"),
       kTrace, kIllegal, {"skip_zeros", "no sum of products"});
-  ExpectRefused(Sum("A[vh] * W[vr]"), kTrace, kIllegal,
+  ExpectRefused(SumOf("A[vh] * W[vr]"), kTrace, kIllegal,
                 {"skip_zeros", "no sum of products"});
 }
 
 TEST(SkipZeros, RefusesOtherConditions) {
   const auto refuse = [](const std::string& condition) {
-    ExpectRefused(Sum(absl::StrCat("T.if_then_else(", condition,
-                                   ", A[vh], T.float32(0)) * W[vr]")),
+    ExpectRefused(SumOf(absl::StrCat("T.if_then_else(", condition,
+                                     ", A[vh], T.float32(0)) * W[vr]")),
                   kTrace, kIllegal,
                   {"skip_zeros", "block C", "no spatial variable"});
   };

@@ -18,11 +18,6 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr char kMatmulParams[] =
-    "A: T.Buffer((16, 16), \"float32\"), B: T.Buffer((16, 16), \"float32\"), "
-    "D: T.Buffer((16, 16), \"float32\")";
 constexpr char kRelu[] = R"(
 for i, j in T.grid(16, 16):
     with T.block("D"):

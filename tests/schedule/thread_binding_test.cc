@@ -8,8 +8,6 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-
 std::string WindowSum() {
   return Program(
       "A: T.Buffer((258,), \"float32\"), B: T.Buffer((256,), \"float32\")",
@@ -34,7 +32,7 @@ std::string Matmul(int size) {
         C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj])"));
 }
 
-std::string RowSum() {
+std::string LongRowSum() {
   return Program(
       "A: T.Buffer((16, 64), \"float32\"), C: T.Buffer((16,), \"float32\")",
       R"(for i, k in T.grid(16, 64):
@@ -191,7 +189,7 @@ for i in T.thread_binding(32, thread="blockIdx.x"):
 }
 
 TEST(ThreadBinding, ThreadsShareAReduction) {
-  ExpectSameResults(RowSum(), R"(b0 = sch.get_block("C")
+  ExpectSameResults(LongRowSum(), R"(b0 = sch.get_block("C")
 l1, l2 = sch.get_loops(b0)
 l3, l4 = sch.split(l2, factors=[None, 32])
 sch.bind(l1, "blockIdx.x")
@@ -270,7 +268,7 @@ sch.bind(l7, "threadIdx.x")
 
 TEST(ThreadBinding, RefusesReductionsOverBlocksAndUnknownOnesOverThreads) {
   for (const char* axis : {"blockIdx.x", "vthread.x"}) {
-    ExpectRefused(RowSum(),
+    ExpectRefused(LongRowSum(),
                   absl::StrCat(R"(b0 = sch.get_block("C")
 l1, l2 = sch.get_loops(b0)
 sch.bind(l2, ")",
@@ -295,7 +293,7 @@ sch.bind(l2, "threadIdx.x")
       {"threads cannot share the reduction of block C, which is not a known "
        "commutative one"});
   // Only the whole reduction has an identity to begin with.
-  ExpectRefused(RowSum(), R"(b0 = sch.get_block("C")
+  ExpectRefused(LongRowSum(), R"(b0 = sch.get_block("C")
 l1, l2 = sch.get_loops(b0)
 b3 = sch.decompose_reduction(b0, l2)
 sch.bind(l2, "threadIdx.x")

@@ -7,9 +7,7 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr char kParams[] =
+constexpr char kLayoutParams[] =
     "A: T.Buffer((8, 4, 6), \"float32\"), C: T.Buffer((8, 4), \"float32\")";
 
 std::string Over(const std::string& map) {
@@ -19,7 +17,7 @@ std::string Over(const std::string& map) {
 }
 
 std::string Sums() {
-  return Program(kParams, R"(for i, j, k in T.grid(8, 4, 6):
+  return Program(kLayoutParams, R"(for i, j, k in T.grid(8, 4, 6):
     with T.block("C"):
         vi, vj, vk = T.axis.remap("SSR", [i, j, k])
         with T.init():
@@ -29,7 +27,7 @@ std::string Sums() {
 
 TEST(TransformBlockLayout, FusesVariables) {
   ExpectBecomes(Sums(), Over("lambda i, j, k: (i * 4 + j, k)"),
-                Program(kParams, R"(for ax0, ax1 in T.grid(32, 6):
+                Program(kLayoutParams, R"(for ax0, ax1 in T.grid(32, 6):
     with T.block("C"):
         v0, v1 = T.axis.remap("SR", [ax0, ax1])
         with T.init():
@@ -40,7 +38,7 @@ TEST(TransformBlockLayout, FusesVariables) {
 TEST(TransformBlockLayout, SplitsAndReordersVariables) {
   ExpectBecomes(
       Sums(), Over("lambda i, j, k: (k % 2, j, i, k // 2)"),
-      Program(kParams, R"(for ax0, ax1, ax2, ax3 in T.grid(2, 4, 8, 3):
+      Program(kLayoutParams, R"(for ax0, ax1, ax2, ax3 in T.grid(2, 4, 8, 3):
     with T.block("C"):
         v0, v1, v2, v3 = T.axis.remap("RSSR", [ax0, ax1, ax2, ax3])
         with T.init():

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iostream>
 #include <limits>
 #include <span>
 
@@ -19,9 +20,9 @@ namespace tilefarm::testing {
 namespace {
 
 constexpr int64_t kSize = 8, kOutputs = 8;
-constexpr uint64_t kSeed = 20261122;
+constexpr uint64_t kErrorSeed = 20261122;
 
-std::string Conv(int64_t channels) {
+std::string ConvProgram(int64_t channels) {
   return absl::StrReplaceAll(
       Program("A: T.Buffer((10, 10, KK), \"float32\"), "
               "W: T.Buffer((3, 3, KK, 8), \"float32\"), "
@@ -62,7 +63,7 @@ std::vector<double> Reference(const std::vector<float>& data,
 // The largest error in units of eps (4 + sqrt(K)) (|ref| + rms(ref)).
 double LargestError(int64_t channels, int tile, uint64_t seed) {
   Rng rng(seed);
-  const ir::IRModule module = ParseProgram(Conv(channels));
+  const ir::IRModule module = ParseProgram(ConvProgram(channels));
   const auto schedule = Apply(
       module, tile == 0
                   ? "b0 = sch.get_block(\"C\")\n"
@@ -103,21 +104,22 @@ TEST(WinogradError, IsWithinTheStatedBound) {
     for (const int64_t channels : {1, 4, 16, 64, 160}) {
       if (9 * channels < schedule::WinogradMinTerms(tile)) continue;
       double largest = 0;
-      for (uint64_t seed = kSeed; seed < kSeed + 3; ++seed) {
+      for (uint64_t seed = kErrorSeed; seed < kErrorSeed + 3; ++seed) {
         largest = std::max(largest, LargestError(channels, tile, seed));
       }
       std::cout << "F(" << tile << ", 3), K = " << 9 * channels << ": "
                 << largest << " of " << schedule::WinogradError(tile) << "\n";
-      EXPECT_LE(largest, schedule::WinogradError(tile)) << "seed " << kSeed;
+      EXPECT_LE(largest, schedule::WinogradError(tile))
+          << "seed " << kErrorSeed;
       EXPECT_GT(largest, 0);
     }
   }
 }
 
 TEST(WinogradError, DirectSumsAreCloser) {
-  const double direct = LargestError(64, 0, kSeed);
+  const double direct = LargestError(64, 0, kErrorSeed);
   std::cout << "direct, K = 576: " << direct << "\n";
-  EXPECT_LT(direct, LargestError(64, 4, kSeed));
+  EXPECT_LT(direct, LargestError(64, 4, kErrorSeed));
 }
 
 }  // namespace

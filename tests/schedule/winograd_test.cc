@@ -10,8 +10,6 @@
 namespace tilefarm::testing {
 namespace {
 
-constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
-
 std::string Trace(int tile, const std::string& before = "") {
   return absl::StrCat("b0 = sch.get_block(\"C\")\n", before,
                       "b1, b2, b3, b4, b5, b6 = sch.winograd(b0, tile=", tile,

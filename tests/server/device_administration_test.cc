@@ -2,6 +2,9 @@
 // measurements that are repeated.
 #include <gmock/gmock.h>
 
+#include <atomic>
+
+#include "absl/time/clock.h"
 #include "server/jobs/canary.h"
 #include "server/jobs/jobs.h"
 #include "tests/server/jobs_fixture.h"

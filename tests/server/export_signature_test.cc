@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <sstream>
+#include <utility>
 
 #include "tests/support/process.h"
 

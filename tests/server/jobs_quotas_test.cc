@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "tests/server/jobs_fixture.h"
 
 namespace tilefarm::jobs {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/mutex.h"

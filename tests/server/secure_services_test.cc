@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "proto/tilefarm/v1/admin.grpc.pb.h"
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
 #include "proto/tilefarm/v1/tune.grpc.pb.h"

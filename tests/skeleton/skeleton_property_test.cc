@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <functional>
+#include <tuple>
 
 #include "cost_model/features.h"
 #include "cost_model/skeleton/evaluator.h"

@@ -8,7 +8,7 @@
 namespace tilefarm::space {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(DefaultScheduleTest, KeepsTheProgramAndIsNeverScalar) {
   for (const ir::PrimFuncPtr& program :
@@ -111,7 +111,7 @@ TEST(DefaultScheduleTest, CopiesThePaddingOfFloatsAndSkipsThatOfIntegers) {
   const std::string skip = "\"tilefarm.skip_padding\": 1";
   const std::string copy = text(PaddedConv(), ir::FloatRule::kAsWritten);
   EXPECT_THAT(copy, HasSubstr("T.block(\"pad_temp\")"));
-  EXPECT_THAT(copy, testing::Not(HasSubstr(skip)));
+  EXPECT_THAT(copy, ::testing::Not(HasSubstr(skip)));
   EXPECT_THAT(text(PaddedConv(), ir::FloatRule::kMayDiffer), HasSubstr(skip));
   EXPECT_THAT(text(NarrowConvRelu(8, 4, 16), ir::FloatRule::kAsWritten),
               HasSubstr(skip));

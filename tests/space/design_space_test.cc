@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "tests/space/space_test_programs.h"
 #include "tests/space/special_values.h"
@@ -19,7 +20,7 @@ std::unique_ptr<DesignSpace> Space(const ir::PrimFuncPtr& program,
   return *std::move(space);
 }
 
-class EveryProgramTest : public testing::TestWithParam<std::tuple<int, int>> {
+class EveryProgramTest : public ::testing::TestWithParam<std::tuple<int, int>> {
  protected:
   ir::PrimFuncPtr Program() const {
     switch (std::get<0>(GetParam())) {
@@ -83,8 +84,8 @@ TEST_P(EveryProgramTest, CandidatesComputeTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, EveryProgramTest,
-                         testing::Combine(testing::Range(0, 7),
-                                          testing::Values(1, 4)));
+                         ::testing::Combine(::testing::Range(0, 7),
+                                            ::testing::Values(1, 4)));
 
 // Expects that what was found for `program` is a legal candidate of `other`,
 // for at least one point in `least_one_in`, and computes the same as `other`.

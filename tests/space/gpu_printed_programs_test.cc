@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <map>
+#include <span>
 
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/parser.h"

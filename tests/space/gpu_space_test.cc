@@ -17,7 +17,7 @@
 namespace tilefarm::space {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr uint64_t kSeed = 20261203;
 // Draws for each sketch; with a sanitizer each takes twelve times as long.
@@ -66,7 +66,7 @@ ir::PrimFuncPtr Checked(const DesignSpace& space, const Candidate& candidate,
   return scheduled;
 }
 
-class GpuSpaceTest : public testing::TestWithParam<GpuProgram> {};
+class GpuSpaceTest : public ::testing::TestWithParam<GpuProgram> {};
 
 TEST_P(GpuSpaceTest, NearlyEveryCandidateOfAUsualSizeFits) {
   for (const char* text : {"sim:sm_80", "cuda:sm_90a"}) {
@@ -112,7 +112,7 @@ TEST_P(GpuSpaceTest, EveryCandidateKeepsTheProgram) {
     if (scheduled == nullptr) continue;
     sketches.insert(candidate->sketch);
     ExpectSameOutputs(*program, *scheduled);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
   if (!TILEFARM_SANITIZED) {
     EXPECT_EQ(sketches.size(), space->sketches().size());
@@ -120,7 +120,7 @@ TEST_P(GpuSpaceTest, EveryCandidateKeepsTheProgram) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, GpuSpaceTest,
-                         testing::ValuesIn(GpuPrograms()),
+                         ::testing::ValuesIn(GpuPrograms()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(GpuSpace, NamesTheLimitThatNoPointKeeps) {

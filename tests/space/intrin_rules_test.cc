@@ -14,8 +14,8 @@
 namespace tilefarm::space {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kVnni[] = "x86-64:icelake-server,cores=1";
 constexpr char kBf16[] = "x86-64:cooperlake,cores=1";

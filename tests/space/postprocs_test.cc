@@ -12,9 +12,9 @@ namespace tilefarm::space {
 namespace {
 
 using schedule::Schedule;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(RewriteReductionsTest, InitialisationMovesBeforeTheReduceLoops) {
   Schedule schedule = Make(Matmul(4, 4, 8));

@@ -14,9 +14,9 @@ namespace tilefarm::space {
 namespace {
 
 using schedule::Schedule;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<Schedule> Apply(SketchRule* rule, const ir::PrimFuncPtr& program,
                             const std::string& block, int cores = 1) {
@@ -81,13 +81,13 @@ TEST(AutoInlineTest, OutputsAndCostlyFunctionsStay) {
   EXPECT_THAT(Blocks(Apply(AutoInline, MatmulRelu(4, 4, 4), "D")[0]),
               ElementsAre("C", "D"));
   EXPECT_THAT(Blocks(Apply(AutoInline, SmallSoftmax(), "T_softmax_exp")[0]),
-              testing::Contains("T_softmax_exp"));
+              ::testing::Contains("T_softmax_exp"));
 }
 
 TEST(AutoInlineTest, ProductsDoNotRepeatDivisions) {
   const ir::PrimFuncPtr attention = AttentionHead(8, 16, 4);
   EXPECT_THAT(Blocks(Apply(AutoInline, attention, "T_softmax_norm")[0]),
-              testing::Contains("T_softmax_norm"));
+              ::testing::Contains("T_softmax_norm"));
   const te::Tensor a = te::Placeholder("A", {8, 8}, ir::DataType::Float(32));
   const te::Tensor b = te::Divide(a, a, "B");
   EXPECT_THAT(Blocks(Apply(AutoInline, Build({a, te::Add(b, a, "C")}), "B")[0]),

@@ -12,10 +12,10 @@
 namespace tilefarm::space {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kMark[] = "\"tilefarm.streaming_stores\": 1";
 
@@ -87,7 +87,7 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
   // By registers, streaming is possible.
   ASSERT_EQ(tiled->size(), 2u);
   EXPECT_THAT(StreamedBlocks(*tiled->back().module().Find("main"), 1),
-              testing::SizeIs(1));
+              ::testing::SizeIs(1));
 }
 
 TEST(StreamingTest, TheDecisionMarksTheOutermostLoop) {

@@ -6,6 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/status/status.h"
+
 namespace tilefarm::testing {
 
 std::string PrintedSetFolder() {

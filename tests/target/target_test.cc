@@ -1,7 +1,9 @@
 #include "compiler/target/target.h"
 
 #include <fstream>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "compiler/target/host.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

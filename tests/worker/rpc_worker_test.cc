@@ -158,6 +158,23 @@ TEST_F(RpcWorkerTest, AnnouncesAGpu) {
   EXPECT_EQ(device.memory_bytes(), 1u << 30);
 }
 
+TEST_F(RpcWorkerTest, AnnouncesADeviceOfOpenCl) {
+  const std::string properties =
+      AskRunner({TILEFARM_BIN_DIR "/tune-runner", "--device", "opencl:0"},
+                "--properties");
+  if (properties.find("target opencl:pocl\n") == std::string::npos) {
+    GTEST_SKIP() << "no PoCL: " << properties;
+  }
+  StartWorker({"--device", "opencl:0"});
+  const v1::DeviceProperties device = farm_.hellos()[0].device();
+  EXPECT_EQ(device.target(), "opencl:pocl,cores=1");
+  EXPECT_EQ(device.cpu(), "pocl");
+  EXPECT_THAT(properties, HasSubstr("brand " + device.brand() + "\n"));
+  EXPECT_THAT(device.brand(), HasSubstr(" compute units, "));
+  EXPECT_GT(device.memory_bytes(), 0u);
+  EXPECT_FALSE(device.takes_artifacts());
+}
+
 TEST_F(RpcWorkerTest, AnnouncesASimulatedGpu) {
   StartWorker({"--device", "sim:sm_90a"});
   const v1::DeviceProperties device = farm_.hellos()[0].device();
@@ -237,6 +254,8 @@ TEST_F(RpcWorkerTest, BadUsageExitsWithTwo) {
         std::vector<std::string>{"--builders", "0"},
         std::vector<std::string>{"--device", "cuda"},
         std::vector<std::string>{"--device", "cuda:1000000"},
+        std::vector<std::string>{"--device", "opencl:-1"},
+        std::vector<std::string>{"--device", "opencl:1000"},
         std::vector<std::string>{"--device", "sim:sm_1"},
         std::vector<std::string>{"--no-such-flag"}}) {
     std::vector<std::string> command = Command();

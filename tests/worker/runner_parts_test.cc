@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -12,6 +13,7 @@
 #include "worker/runner/core_wait.h"
 #include "worker/runner/inputs.h"
 #include "worker/runner/numeric.h"
+#include "worker/runner/opencl_driver.h"
 #include "worker/runner/sample_race.h"
 #include "worker/runner/verify.h"
 
@@ -343,6 +345,35 @@ TEST(CoreWait, ARaceThatIsLostOnASharedCoreIsLost) {
   bool lost = false;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(core_wait.SetsAside(1.7, &lost));
   EXPECT_TRUE(lost);
+}
+
+TEST(OpenClFamilyTest, IsFoundByNames) {
+  EXPECT_EQ(OpenClFamily("Portable Computing Language", "AuthenticAMD",
+                         "pthread-AMD EPYC"),
+            "pocl");
+  EXPECT_EQ(
+      OpenClFamily("Oclgrind", "University of Bristol", "Oclgrind Simulator"),
+      "oclgrind");
+  EXPECT_EQ(OpenClFamily("ARM Platform", "ARM", "Mali-G78 r0p1"), "mali");
+  EXPECT_EQ(OpenClFamily("rusticl", "Mesa", "Mali-G52 (Panfrost)"), "mali");
+  EXPECT_EQ(OpenClFamily("QUALCOMM Snapdragon(TM)", "QUALCOMM",
+                         "QUALCOMM Adreno(TM)"),
+            "adreno");
+  EXPECT_EQ(OpenClFamily("Intel(R) OpenCL Graphics", "Intel(R) Corporation",
+                         "Intel(R) UHD Graphics 770"),
+            "intel");
+  EXPECT_EQ(OpenClFamily("AMD Accelerated Parallel Processing",
+                         "Advanced Micro Devices, Inc.", "gfx1030"),
+            "amd");
+  EXPECT_EQ(OpenClFamily("NVIDIA CUDA", "NVIDIA Corporation", "H100 PCIe"),
+            "nvidia");
+  EXPECT_EQ(OpenClFamily("PowerVR", "Imagination Technologies", "PowerVR BXM"),
+            "generic");
+}
+
+TEST(OpenClErrorTest, HasNameAndNumber) {
+  EXPECT_EQ(OpenClErrorText(-5), "CL_OUT_OF_RESOURCES (-5)");
+  EXPECT_EQ(OpenClErrorText(-9999), "OpenCL error -9999");
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "worker/runner/child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -14,7 +16,7 @@
 #include <algorithm>
 #include <set>
 
-#include "worker/monotonic_ms.h"
+#include "worker/monotonic.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -81,6 +83,19 @@ bool AwaitEnd(pid_t child, int64_t milliseconds) {
     const timespec wait{left / 1000, left % 1000 * 1000000};
     ppoll(nullptr, 0, &wait, &none);
   }
+}
+
+// A thread by its id; 0: this one.
+void RunOn(pid_t thread, const std::vector<uint32_t>& cores) {
+  if (cores.empty()) return;
+  const uint32_t most = *std::max_element(cores.begin(), cores.end());
+  if (most >= 1 << 16) return;
+  cpu_set_t* set = CPU_ALLOC(most + 1);
+  const size_t size = CPU_ALLOC_SIZE(most + 1);
+  CPU_ZERO_S(size, set);
+  for (uint32_t core : cores) CPU_SET_S(core, size, set);
+  sched_setaffinity(thread, size, set);
+  CPU_FREE(set);
 }
 
 // Signals the process group, and the child, which joins it only by its setsid.
@@ -154,16 +169,16 @@ std::string ChildOutcome::Describe(const ChildLimits& limits) const {
   return "unknown end";
 }
 
-void RunOnCores(const std::vector<uint32_t>& cores) {
-  if (cores.empty()) return;
-  const uint32_t most = *std::max_element(cores.begin(), cores.end());
-  if (most >= 1 << 16) return;
-  cpu_set_t* set = CPU_ALLOC(most + 1);
-  const size_t size = CPU_ALLOC_SIZE(most + 1);
-  CPU_ZERO_S(size, set);
-  for (uint32_t core : cores) CPU_SET_S(core, size, set);
-  sched_setaffinity(0, size, set);
-  CPU_FREE(set);
+void RunOnCores(const std::vector<uint32_t>& cores) { RunOn(0, cores); }
+
+void RunThreadsOnCores(const std::vector<uint32_t>& cores) {
+  DIR* const threads = opendir("/proc/self/task");
+  if (threads == nullptr) return RunOnCores(cores);
+  while (const dirent* entry = readdir(threads)) {
+    const int thread = atoi(entry->d_name);
+    if (thread > 0) RunOn(thread, cores);
+  }
+  closedir(threads);
 }
 
 void PrepareForChildren() {
@@ -194,7 +209,7 @@ Child::Child(const ChildSetup& setup, const ChildLimits& limits,
     const Sandbox& sandbox = setup.sandbox;
     if (!joined ||
         !(setup.uses_device
-              ? sandbox.EnterForDevice(parent, setup.kept_fds)
+              ? sandbox.EnterForDevice(parent, setup.kept_fds, setup.folder)
               : sandbox.Enter(limits, parent, setup.kept_fds, setup.refused))) {
       _exit(kNotConfinedStatus);
     }

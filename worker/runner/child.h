@@ -41,6 +41,10 @@ struct ChildOutcome {
 // How many more milliseconds `child` may run. Asked at the start, and each time
 // when they are over; 0 or less: it is killed.
 using GiveUp = std::function<int64_t(pid_t child)>;
+// The first run of a candidate is given up after the best known time multiplied
+// by this factor, plus a pause.
+inline constexpr double kGiveUpFactor = 10;
+inline constexpr int64_t kGiveUpStepMs = 5;
 
 // To be called once, before RunChild, by the single thread of the process.
 // Blocks SIGCHLD except where RunChild waits, ignores SIGPIPE, and makes this
@@ -49,6 +53,8 @@ void PrepareForChildren();
 
 // Keeps this thread on these cores; empty: no change.
 void RunOnCores(const std::vector<uint32_t>& cores);
+// The same of all threads of this process.
+void RunThreadsOnCores(const std::vector<uint32_t>& cores);
 
 // The parameters of a child, apart from its limits.
 struct ChildSetup {
@@ -56,8 +62,10 @@ struct ChildSetup {
   std::vector<int> kept_fds;  // the only files that stay open
   volatile int32_t* refused;  // see Sandbox::Enter; in shared memory
   ControlGroup* group;        // the group of the child; null: none
-  // For the child that uses a device: Sandbox::EnterForDevice confines it.
+  // For the child that uses a device: Sandbox::EnterForDevice confines it, with
+  // this folder for its driver.
   bool uses_device = false;
+  std::string folder = {};
 };
 
 // A child that may answer several times before it ends. Single-threaded.

@@ -15,8 +15,6 @@ constexpr uint32_t kFewestRounds = 4;
 constexpr uint32_t kUsualMostRounds = 64;
 // Rounds between two placements of the buffers.
 constexpr uint32_t kRoundsOfAPlacement = 2;
-// Measurements of the core's contention if former runs have not shown it.
-constexpr int kLooks = 16;
 
 template <typename T>
 T Or(T value, T otherwise) {
@@ -178,8 +176,9 @@ void MeasurePairs(const SharedRun& run, const std::array<int, 2>& files,
   double alone_contention = 0;
   if (request.limits.cpus.size() == 1) {
     run.report->contention = CoreContention();
-    alone_contention = run.alone_contention > 0 ? run.alone_contention
-                                                : LearnAloneContention(kLooks);
+    alone_contention = run.alone_contention > 0
+                           ? run.alone_contention
+                           : LearnAloneContention(kContentionLooks);
   }
   Pairs(run, files, outputs, request).Measure(alone_contention);
 }

@@ -8,6 +8,9 @@
 
 namespace tilefarm::worker {
 
+// Measurements of the core's contention if former runs have not shown it.
+inline constexpr int kContentionLooks = 16;
+
 // A measurement in full waits for its core, within limits. A race does not wait
 // at first: the first few samples on a shared core are set aside, and it waits
 // only if the candidate may still win after them.

@@ -9,7 +9,9 @@
 namespace tilefarm::worker {
 namespace {
 
-constexpr char kLibrary[] = "libcuda.so.1";
+constexpr char kCudaLibrary[] = "libcuda.so.1";
+// Of what cuMemAlloc returns.
+constexpr uint64_t kCudaAlignment = 256;
 
 std::string Failure(const CudaDriver& driver, const char* call,
                     CudaResult result) {
@@ -20,7 +22,7 @@ std::string Failure(const CudaDriver& driver, const char* call,
 
 std::string CudaDriver::Load() {
   const char* path = getenv("TILEFARM_CUDA_DRIVER");
-  if (path == nullptr || path[0] == '\0') path = kLibrary;
+  if (path == nullptr || path[0] == '\0') path = kCudaLibrary;
   void* const library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
     return std::string(path) + " is not here: " + dlerror();
@@ -77,7 +79,7 @@ std::string CudaDriver::Text(CudaResult result) const {
   return std::string(name) + " (" + std::to_string(result) + "): " + text;
 }
 
-bool EndsContext(CudaResult result) {
+bool EndsCudaContext(CudaResult result) {
   switch (result) {
     case 4:    // the driver is shutting down
     case 46:   // the device is unavailable
@@ -102,7 +104,7 @@ std::string CudaArchitecture(int major, int minor) {
 }
 
 std::string QueryCudaDevice(const CudaDriver& driver, int device,
-                            CudaProperties* properties) {
+                            DeviceProperties* properties) {
   int count = 0;
   CudaResult result = driver.DeviceGetCount(&count);
   if (result != 0) return Failure(driver, "cuDeviceGetCount", result);
@@ -117,9 +119,9 @@ std::string QueryCudaDevice(const CudaDriver& driver, int device,
   char text[256] = {};
   result = driver.DeviceGetName(text, sizeof text, handle);
   if (result != 0) return Failure(driver, "cuDeviceGetName", result);
-  properties->name = text;
+  const std::string name = text;
   if (driver.DeviceGetPciBusId(text, sizeof text, handle) == 0) {
-    properties->pci_bus_id = text;
+    properties->bus_id = text;
   }
   size_t bytes = 0;
   result = driver.DeviceTotalMem(&bytes, handle);
@@ -138,40 +140,40 @@ std::string QueryCudaDevice(const CudaDriver& driver, int device,
   properties->target =
       "cuda:" + CudaArchitecture(attribute(CudaAttribute::kComputeMajor),
                                  attribute(CudaAttribute::kComputeMinor));
-  properties->multiprocessors = attribute(CudaAttribute::kMultiprocessors);
+  properties->multiprocessors =
+      static_cast<uint64_t>(attribute(CudaAttribute::kMultiprocessors));
   properties->multiprocessor_shared_bytes =
       static_cast<uint64_t>(attribute(CudaAttribute::kMultiprocessorShared));
   properties->l2_bytes =
       static_cast<uint64_t>(attribute(CudaAttribute::kL2Bytes));
-  properties->clock_mhz = attribute(CudaAttribute::kClockKhz) / 1000.0;
+  properties->alignment = kCudaAlignment;
+  const double clock_mhz = attribute(CudaAttribute::kClockKhz) / 1000.0;
   if (!error.empty()) return error;
   // Newer drivers may not say this any more.
-  properties->memory_clock_mhz =
+  const double memory_clock_mhz =
       attribute(CudaAttribute::kMemoryClockKhz) / 1000.0;
-  driver.DriverGetVersion(&properties->cuda_version);
 
   Nvml nvml;
-  if (nvml.Open(properties->pci_bus_id)) {
-    properties->driver = nvml.DriverVersion();
-    properties->power_limit_w = nvml.PowerLimitWatts();
+  std::string version;
+  double power_limit_w = 0;
+  if (nvml.Open(properties->bus_id)) {
+    version = nvml.DriverVersion();
+    power_limit_w = nvml.PowerLimitWatts();
   } else {
-    properties->driver = "of CUDA " +
-                         std::to_string(properties->cuda_version / 1000) + "." +
-                         std::to_string(properties->cuda_version % 1000 / 10);
+    int cuda = 0;
+    driver.DriverGetVersion(&cuda);
+    version = "of CUDA " + std::to_string(cuda / 1000) + "." +
+              std::to_string(cuda % 1000 / 10);
+  }
+  char clocks[128];
+  snprintf(clocks, sizeof clocks, ", %.0f MHz, memory %.0f MHz", clock_mhz,
+           memory_clock_mhz);
+  properties->brand = name + ", driver " + version + clocks;
+  if (power_limit_w > 0) {
+    snprintf(clocks, sizeof clocks, ", %.0f W", power_limit_w);
+    properties->brand += clocks;
   }
   return "";
-}
-
-std::string BrandText(const CudaProperties& properties) {
-  char text[128];
-  snprintf(text, sizeof text, ", %.0f MHz, memory %.0f MHz",
-           properties.clock_mhz, properties.memory_clock_mhz);
-  std::string brand = properties.name + ", driver " + properties.driver + text;
-  if (properties.power_limit_w > 0) {
-    snprintf(text, sizeof text, ", %.0f W", properties.power_limit_w);
-    brand += text;
-  }
-  return brand;
 }
 
 }  // namespace tilefarm::worker

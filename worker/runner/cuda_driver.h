@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <string>
 
+#include "worker/runner/device_driver.h"
+
 namespace tilefarm::worker {
 
 using CudaResult = int;  // CUresult; 0 is success
@@ -87,31 +89,13 @@ class CudaDriver {
 // Whether no call can succeed after this error in the same process (cuda.h: "to
 // continue using CUDA, the process must be terminated and relaunched"), or the
 // context may not be usable.
-bool EndsContext(CudaResult result);
+bool EndsCudaContext(CudaResult result);
 
-// What the driver says about one of its devices.
-struct CudaProperties {
-  std::string name;    // "NVIDIA H100 80GB HBM3"
-  std::string target;  // "cuda:sm_90a"
-  std::string pci_bus_id;
-  std::string driver;    // version of the kernel driver, or CUDA's
-  int cuda_version = 0;  // 12040: what the driver supports
-  int multiprocessors = 0;
-  uint64_t multiprocessor_shared_bytes = 0;
-  uint64_t l2_bytes = 0;
-  uint64_t memory_bytes = 0;
-  double clock_mhz = 0;         // highest
-  double memory_clock_mhz = 0;  // highest
-  double power_limit_w = 0;     // 0: not known
-};
-
-// Fills `properties` of the device with this number. The error; empty: none.
+// Fills `properties` of the device with this number. The brand has the clocks
+// at their highest, and the driver is that of the kernel, or of CUDA. The
+// error; empty: none.
 std::string QueryCudaDevice(const CudaDriver& driver, int device,
-                            CudaProperties* properties);
-
-// "NVIDIA H100 80GB HBM3, driver 550.54.15, 1980 MHz, memory 2619 MHz, 700 W":
-// what decides how fast code runs on it.
-std::string BrandText(const CudaProperties& properties);
+                            DeviceProperties* properties);
 
 // The architecture of the target: PTX for sm_90a has all instructions of
 // Hopper; other devices have no such variant that we compile for.

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tilefarm::worker {
 namespace {
@@ -25,116 +26,128 @@ uint64_t DeviceBuffers::BytesOf(size_t param) const {
   return spec.elements * ElementBytes(spec.type);
 }
 
-CudaResult DeviceBuffers::Allocate(uint64_t bytes, CudaAddress* address) {
-  const CudaResult result = driver_.MemAlloc(address, bytes);
-  if (result != 0) return result;
-  allocations_.push_back(*address);
-  allocated_ += bytes;
-  return 0;
+DeviceError DeviceBuffers::Allocate(uint64_t guard_bytes, uint64_t data_bytes,
+                                    DeviceMemory* memory) {
+  if (const DeviceError error =
+          device_.Allocate(guard_bytes, data_bytes, memory)) {
+    return error;
+  }
+  allocations_.push_back(*memory);
+  allocated_ += memory->bytes();
+  return {};
 }
 
 void DeviceBuffers::Free() {
-  for (const CudaAddress address : allocations_) driver_.MemFree(address);
+  for (const DeviceMemory& memory : allocations_) device_.Free(memory);
   allocations_.clear();
 }
 
-CudaResult DeviceBuffers::SetGuards(const std::vector<Buffer>& copy) const {
+DeviceError DeviceBuffers::SetGuards(
+    const std::vector<DeviceMemory>& copy) const {
   for (size_t i = 0; i < copy.size(); ++i) {
-    for (const CudaAddress guard :
-         {copy[i].memory, copy[i].data + BytesOf(i)}) {
-      const CudaResult result =
-          driver_.MemsetD8Async(guard, Pattern(i), guard_bytes_, stream_);
-      if (result != 0) return result;
+    for (const uint64_t guard : {uint64_t{0}, guard_bytes_ + BytesOf(i)}) {
+      if (const DeviceError error =
+              device_.Fill(copy[i], guard, guard_bytes_, Pattern(i))) {
+        return error;
+      }
     }
   }
-  return 0;
+  return {};
 }
 
-CudaResult DeviceBuffers::MakeCopy(std::vector<Buffer>* copy) {
+DeviceError DeviceBuffers::MakeCopy(std::vector<DeviceMemory>* copy) {
   for (size_t i = 0; i < program_.buffers.size(); ++i) {
-    Buffer buffer;
-    const CudaResult result =
-        Allocate(BytesOf(i) + 2 * guard_bytes_, &buffer.memory);
-    if (result != 0) return result;
-    buffer.data = buffer.memory + guard_bytes_;
-    copy->push_back(buffer);
+    DeviceMemory memory;
+    if (const DeviceError error = Allocate(guard_bytes_, BytesOf(i), &memory)) {
+      return error;
+    }
+    copy->push_back(memory);
   }
   return SetGuards(*copy);
 }
 
-CudaResult DeviceBuffers::Make(const ProgramSpec& program,
-                               const DeviceLayout& layout, const char* inputs) {
+DeviceError DeviceBuffers::Make(const ProgramSpec& program,
+                                const DeviceLayout& layout,
+                                const char* inputs) {
   program_ = program;
+  const uint64_t alignment = device_.properties().alignment;
   guard_bytes_ =
       program.buffers.size() > kMany ? kGuardBytesOfMany : kGuardBytes;
-  initial_.assign(program.buffers.size(), 0);
-  std::vector<Buffer> first;
-  CudaResult result = MakeCopy(&first);
-  for (size_t i = 0; i < program.buffers.size() && result == 0; ++i) {
+  guard_bytes_ = (guard_bytes_ + alignment - 1) / alignment * alignment;
+  initial_.assign(program.buffers.size(), DeviceMemory());
+  std::vector<DeviceMemory> first;
+  if (const DeviceError error = MakeCopy(&first)) return error;
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
     const BufferSpec& spec = program.buffers[i];
     bytes_ += BytesOf(i);
     if (!spec.read) continue;
     const bool in_place = spec.written;
     in_place_ |= in_place;
-    CudaAddress target = first[i].data;
     if (in_place) {
-      result = Allocate(BytesOf(i), &initial_[i]);
-      if (result != 0) break;
-      target = initial_[i];
+      if (const DeviceError error = Allocate(0, BytesOf(i), &initial_[i])) {
+        return error;
+      }
     }
-    result = driver_.MemcpyHtoD(target, inputs + layout.inputs[i], BytesOf(i));
+    const DeviceMemory& target = in_place ? initial_[i] : first[i];
+    if (const DeviceError error =
+            device_.Write(inputs + layout.inputs[i], target, target.guard_bytes,
+                          BytesOf(i))) {
+      return error;
+    }
   }
-  // The copies from pageable memory may still be under way, and our stream does
-  // not wait for them.
-  if (result == 0) result = driver_.CtxSynchronize();
-  if (result != 0) return result;
+  if (const DeviceError error = device_.WaitForAll()) return error;
   copies_.push_back(std::move(first));
   return Restore();
 }
 
-CudaResult DeviceBuffers::Restore() {
-  const std::vector<Buffer>& first = copies_.front();
-  CudaResult result = SetGuards(first);
-  for (size_t i = 0; i < first.size() && result == 0; ++i) {
+DeviceError DeviceBuffers::Restore() {
+  const std::vector<DeviceMemory>& first = copies_.front();
+  if (const DeviceError error = SetGuards(first)) return error;
+  for (size_t i = 0; i < first.size(); ++i) {
     const BufferSpec& spec = program_.buffers[i];
     if (!spec.written) continue;
-    result = spec.read ? driver_.MemcpyDtoDAsync(first[i].data, initial_[i],
-                                                 BytesOf(i), stream_)
-                       : driver_.MemsetD8Async(first[i].data, Pattern(i),
-                                               BytesOf(i), stream_);
+    if (const DeviceError error = spec.read
+                                      ? device_.Copy(initial_[i], first[i])
+                                      : device_.Fill(first[i], guard_bytes_,
+                                                     BytesOf(i), Pattern(i))) {
+      return error;
+    }
   }
-  return result;
+  return {};
 }
 
-CudaResult DeviceBuffers::KeepOutputs(const DeviceLayout& layout,
-                                      char* outputs) const {
-  CudaResult result = driver_.StreamSynchronize(stream_);
+DeviceError DeviceBuffers::KeepOutputs(const DeviceLayout& layout,
+                                       char* outputs) const {
+  if (const DeviceError error = device_.Wait()) return error;
   size_t output = 0;
-  for (size_t i = 0; i < program_.buffers.size() && result == 0; ++i) {
+  for (size_t i = 0; i < program_.buffers.size(); ++i) {
     if (!program_.buffers[i].written) continue;
-    result = driver_.MemcpyDtoH(outputs + layout.outputs[output++],
-                                copies_.front()[i].data, BytesOf(i));
+    if (const DeviceError error =
+            device_.Read(copies_.front()[i], guard_bytes_, BytesOf(i),
+                         outputs + layout.outputs[output++])) {
+      return error;
+    }
   }
-  return result;
+  return {};
 }
 
-CudaResult DeviceBuffers::FindDamage(const DeviceLayout& layout,
-                                     const char* inputs,
-                                     std::string* damage) const {
+DeviceError DeviceBuffers::FindDamage(const DeviceLayout& layout,
+                                      const char* inputs,
+                                      std::string* damage) const {
   damage->clear();
-  CudaResult result = driver_.StreamSynchronize(stream_);
-  if (result != 0) return result;
-  const std::vector<Buffer>& first = copies_.front();
-  std::vector<char> found(kChunkBytes);
+  if (const DeviceError error = device_.Wait()) return error;
+  const std::vector<DeviceMemory>& first = copies_.front();
+  std::vector<char> found(std::max<size_t>(kChunkBytes, guard_bytes_));
   for (size_t i = 0; i < first.size(); ++i) {
     const std::string name = "parameter " + std::to_string(i);
     const std::vector<char> pattern(guard_bytes_,
                                     static_cast<char>(Pattern(i)));
     for (const bool after : {false, true}) {
-      const CudaAddress guard =
-          after ? first[i].data + BytesOf(i) : first[i].memory;
-      result = driver_.MemcpyDtoH(found.data(), guard, guard_bytes_);
-      if (result != 0) return result;
+      if (const DeviceError error =
+              device_.Read(first[i], after ? guard_bytes_ + BytesOf(i) : 0,
+                           guard_bytes_, found.data())) {
+        return error;
+      }
       if (memcmp(found.data(), pattern.data(), guard_bytes_) == 0) continue;
       // The byte that is nearest to the buffer.
       uint64_t at = 0;
@@ -145,46 +158,41 @@ CudaResult DeviceBuffers::FindDamage(const DeviceLayout& layout,
       }
       *damage = "writes outside " + name + ", " + std::to_string(at) +
                 " bytes " + (after ? "past its end" : "before its start");
-      return 0;
+      return {};
     }
     const BufferSpec& spec = program_.buffers[i];
     if (!spec.read || spec.written) continue;
     for (uint64_t at = 0; at < BytesOf(i); at += kChunkBytes) {
       const size_t bytes = std::min<uint64_t>(kChunkBytes, BytesOf(i) - at);
-      result = driver_.MemcpyDtoH(found.data(), first[i].data + at, bytes);
-      if (result != 0) return result;
+      if (const DeviceError error =
+              device_.Read(first[i], guard_bytes_ + at, bytes, found.data())) {
+        return error;
+      }
       if (memcmp(found.data(), inputs + layout.inputs[i] + at, bytes) != 0) {
         *damage = "writes to " + name + ", which is an input";
-        return 0;
+        return {};
       }
     }
   }
-  return 0;
+  return {};
 }
 
-CudaResult DeviceBuffers::Multiply(size_t count) {
+DeviceError DeviceBuffers::Multiply(size_t count) {
   while (copies_.size() < count) {
-    size_t free_bytes = 0;
-    size_t all = 0;
-    CudaResult result = driver_.MemGetInfo(&free_bytes, &all);
-    if (result != 0) return result;
+    uint64_t free_bytes = 0;
+    if (const DeviceError error = device_.FreeBytes(&free_bytes)) return error;
     const uint64_t needed = bytes_ + 2 * guard_bytes_ * program_.buffers.size();
-    if (free_bytes / 2 < needed) return 0;
-    std::vector<Buffer> copy;
-    result = MakeCopy(&copy);
-    for (size_t i = 0; i < copy.size() && result == 0; ++i) {
-      result = driver_.MemcpyDtoDAsync(copy[i].data, copies_.front()[i].data,
-                                       BytesOf(i), stream_);
+    if (free_bytes / 2 < needed) return {};
+    std::vector<DeviceMemory> copy;
+    if (const DeviceError error = MakeCopy(&copy)) return error;
+    for (size_t i = 0; i < copy.size(); ++i) {
+      if (const DeviceError error = device_.Copy(copies_.front()[i], copy[i])) {
+        return error;
+      }
     }
-    if (result != 0) return result;
     copies_.push_back(std::move(copy));
   }
-  return 0;
-}
-
-void* DeviceBuffers::address(size_t copy, size_t param) const {
-  return reinterpret_cast<void*>(
-      static_cast<uintptr_t>(copies_[copy][param].data));
+  return {};
 }
 
 }  // namespace tilefarm::worker

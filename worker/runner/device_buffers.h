@@ -7,49 +7,45 @@
 #include <string>
 #include <vector>
 
-#include "worker/runner/cuda_driver.h"
+#include "worker/runner/device_driver.h"
 #include "worker/runner/device_job.h"
 #include "worker/runner_protocol.h"
 
 namespace tilefarm::worker {
 
-// One buffer for each parameter, between guards:
-//
-//   | guard | data | guard |
-//
-// A guard has a pattern, which is NaN for floats: a kernel that reads beyond a
-// buffer spoils its result, and one that writes there is found out. Data begins
-// at a multiple of 256 bytes, as cuMemAlloc has it, and the second guard begins
-// right behind its last byte. Used with a current context, on one stream; the
-// destructor frees the memory. Every method returns the driver's first error;
-// 0: none.
+// One buffer for each parameter, between guards (DeviceMemory). A guard has a
+// pattern, which is NaN for floats: a kernel that reads beyond a buffer spoils
+// its result, and one that writes there is found out. Used by the device's
+// thread; the destructor frees the memory. Every method returns the driver's
+// first error.
 class DeviceBuffers {
  public:
-  DeviceBuffers(const CudaDriver& driver, CudaStream stream)
-      : driver_(driver), stream_(stream) {}
+  explicit DeviceBuffers(DeviceDriver& device) : device_(device) {}
   ~DeviceBuffers() { Free(); }
   DeviceBuffers(const DeviceBuffers&) = delete;
   DeviceBuffers& operator=(const DeviceBuffers&) = delete;
 
   // Makes all buffers, and uploads the inputs from where `layout` has them.
-  CudaResult Make(const ProgramSpec& program, const DeviceLayout& layout,
-                  const char* inputs);
+  DeviceError Make(const ProgramSpec& program, const DeviceLayout& layout,
+                   const char* inputs);
   // Gives every output its initial contents, which are poison or its inputs,
   // and every guard its pattern. Does not wait.
-  CudaResult Restore();
+  DeviceError Restore();
   // Waits, and copies the outputs to where `layout` has them.
-  CudaResult KeepOutputs(const DeviceLayout& layout, char* outputs) const;
+  DeviceError KeepOutputs(const DeviceLayout& layout, char* outputs) const;
   // Waits, and describes the first guard or input that has changed; empty:
   // none has.
-  CudaResult FindDamage(const DeviceLayout& layout, const char* inputs,
-                        std::string* damage) const;
+  DeviceError FindDamage(const DeviceLayout& layout, const char* inputs,
+                         std::string* damage) const;
   // Makes further copies of all buffers, until there are `count`. Fewer if
   // memory runs out.
-  CudaResult Multiply(size_t count);
+  DeviceError Multiply(size_t count);
 
   size_t copies() const { return copies_.size(); }
-  // The address of a parameter in one of the copies; copy 0 is verified.
-  void* address(size_t copy, size_t param) const;
+  // A parameter in one of the copies, as artifacts get it; copy 0 is verified.
+  void* argument(size_t copy, size_t param) const {
+    return copies_[copy][param].data;
+  }
   // Of all parameters, once.
   uint64_t bytes() const { return bytes_; }
   // Of everything on the device.
@@ -58,26 +54,21 @@ class DeviceBuffers {
   bool in_place() const { return in_place_; }
 
  private:
-  struct Buffer {
-    CudaAddress memory = 0;  // of the first guard
-    CudaAddress data = 0;
-  };
-
-  CudaResult Allocate(uint64_t bytes, CudaAddress* address);
-  CudaResult MakeCopy(std::vector<Buffer>* copy);
-  CudaResult SetGuards(const std::vector<Buffer>& copy) const;
+  DeviceError Allocate(uint64_t guard_bytes, uint64_t data_bytes,
+                       DeviceMemory* memory);
+  DeviceError MakeCopy(std::vector<DeviceMemory>* copy);
+  DeviceError SetGuards(const std::vector<DeviceMemory>& copy) const;
   unsigned char Pattern(size_t param) const;
   uint64_t BytesOf(size_t param) const;
   void Free();
 
-  const CudaDriver& driver_;
-  const CudaStream stream_;
+  DeviceDriver& device_;
   ProgramSpec program_;
   uint64_t guard_bytes_ = 0;
-  std::vector<std::vector<Buffer>> copies_;
-  // The inputs of parameters that are also outputs; 0 for others.
-  std::vector<CudaAddress> initial_;
-  std::vector<CudaAddress> allocations_;
+  std::vector<std::vector<DeviceMemory>> copies_;
+  // The inputs of parameters that are also outputs; all zero for others.
+  std::vector<DeviceMemory> initial_;
+  std::vector<DeviceMemory> allocations_;
   uint64_t bytes_ = 0;
   uint64_t allocated_ = 0;
   bool in_place_ = false;

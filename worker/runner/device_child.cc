@@ -1,6 +1,8 @@
 #include "worker/runner/device_child.h"
 
 #include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,12 +29,30 @@ std::string Printable(std::string text) {
   return text;
 }
 
+// With everything in it, without following links. std::filesystem would double
+// the size of this program.
+void RemoveFolder(const std::string& folder) {
+  constexpr int kOpenFolders = 16;
+  nftw(
+      folder.c_str(),
+      [](const char* path, const struct stat*, int, FTW*) {
+        remove(path);
+        return 0;
+      },
+      kOpenFolders, FTW_DEPTH | FTW_PHYS);
+}
+
 }  // namespace
 
 bool DeviceChild::Drop() {
   const bool ended = child_ == nullptr || child_->End();
   child_.reset();
   group_.reset();
+  if (!folder_.empty()) {
+    // Its processes are gone, so nobody changes it meanwhile.
+    RemoveFolder(folder_);
+    folder_.clear();
+  }
   if (socket_ >= 0) close(socket_);
   socket_ = -1;
   jobs_ = 0;
@@ -57,13 +77,18 @@ ChildOutcome DeviceChild::Start(const ChildLimits& limits, int control_fd,
     return failed;
   }
   const int socket = ends[1];
-  child_ = std::make_unique<Child>(
-      ChildSetup{
-          sandbox_, {socket}, nullptr, group_.get(), /*uses_device=*/true},
-      limits, [this, socket] {
-        ServeDevice(socket, device_,
-                    [this] { return sandbox_.CloseForDevice(); });
-      });
+  folder_ = sandbox_.NewDeviceFolder();
+  child_ = std::make_unique<Child>(ChildSetup{sandbox_,
+                                              {socket},
+                                              nullptr,
+                                              group_.get(),
+                                              /*uses_device=*/true,
+                                              folder_},
+                                   limits, [this, socket] {
+                                     ServeDevice(socket, device_, [this] {
+                                       return sandbox_.CloseForDevice();
+                                     });
+                                   });
   close(ends[1]);
   ChildLimits start = limits;
   start.timeout_ms = kStartMs;
@@ -95,24 +120,29 @@ ChildOutcome DeviceChild::Start(const ChildLimits& limits, int control_fd,
 }
 
 std::string DeviceChild::Try() {
-  const IsolationLevel wanted = sandbox_.DeviceIsolation().level;
+  const DeviceConfinement wanted = sandbox_.device_confinement();
   std::string first_error;
   for (int level = static_cast<int>(wanted); level >= 0; --level) {
-    sandbox_.SetDeviceLevel(static_cast<IsolationLevel>(level), "");
+    const auto confinement = static_cast<DeviceConfinement>(level);
+    sandbox_.Confine(confinement, "");
     std::string error;
     const ChildOutcome outcome = Start(ChildLimits{}, -1, 0, &error);
     if (outcome.end == ChildEnd::kAnswered) {
       if (!first_error.empty()) {
-        sandbox_.SetDeviceLevel(
-            static_cast<IsolationLevel>(level),
-            "the device does not work when confined further: " + first_error);
+        sandbox_.Confine(
+            confinement,
+            "the device does not work when confined further: " + first_error +
+                (confinement == DeviceConfinement::kLinker
+                     ? " (a filter of system calls remains, which permits a "
+                       "linker)"
+                     : ""));
       }
       return "";
     }
     if (first_error.empty()) first_error = error;
   }
-  // It works at no level, so confinement is not the reason.
-  sandbox_.SetDeviceLevel(wanted, "");
+  // It works with none, so confinement is not the reason.
+  sandbox_.Confine(wanted, "");
   return first_error;
 }
 

@@ -1,6 +1,6 @@
-// The child that uses a device. A context of CUDA does not survive a fork and
-// takes up to half a second to make, so one child serves many candidates. It is
-// replaced after an error that ends its context, at a deadline, after
+// The child that uses a device. A context does not survive a fork, and takes up
+// to half a second to make with CUDA, so one child serves many candidates. It
+// is replaced after an error that ends its context, at a deadline, after
 // kMostJobs, and after a wrong result, because a kernel that writes anywhere
 // may have changed what later ones find on the device.
 #ifndef TILEFARM_WORKER_RUNNER_DEVICE_CHILD_H_
@@ -9,9 +9,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "worker/control_group.h"
 #include "worker/runner/child.h"
+#include "worker/runner/device_driver.h"
 #include "worker/runner/device_job.h"
 #include "worker/runner/sandbox.h"
 
@@ -23,12 +26,14 @@ class DeviceChild {
   // Candidates of one process. Each may leave something on the device.
   static constexpr uint32_t kMostJobs = 256;
 
-  // `device`: the number of the driver's device. `sandbox` must outlive it.
-  DeviceChild(Sandbox& sandbox, int device)
-      : sandbox_(sandbox), device_(device) {}
+  // `sandbox` must outlive it.
+  DeviceChild(Sandbox& sandbox, DeviceName device)
+      : sandbox_(sandbox), device_(std::move(device)) {}
   ~DeviceChild() { Drop(); }
 
-  // Finds out with which isolation the driver works, and lowers the sandbox's
+  const DeviceName& device() const { return device_; }
+
+  // Finds out with which confinement the driver works, and lowers the sandbox's
   // to that. The error; empty: a child is ready.
   std::string Try();
 
@@ -48,9 +53,10 @@ class DeviceChild {
                      std::string* error);
 
   Sandbox& sandbox_;
-  const int device_;
+  const DeviceName device_;
   std::unique_ptr<ControlGroup> group_;  // outlives child_
   std::unique_ptr<Child> child_;
+  std::string folder_;  // for files of the driver; empty: none
   int socket_ = -1;
   uint32_t jobs_ = 0;  // that the child has got
   bool spent_ = false;

@@ -15,27 +15,23 @@
 #include <string>
 #include <vector>
 
+#include "worker/monotonic.h"
 #include "worker/runner/call.h"
 #include "worker/runner/child.h"
-#include "worker/runner/cuda_driver.h"
 #include "worker/runner/descriptors.h"
 #include "worker/runner/device_buffers.h"
+#include "worker/runner/device_driver.h"
 #include "worker/runner/device_job.h"
 #include "worker/runner/measure.h"
-#include "worker/runner/nvml.h"
 #include "worker/runner/shared_file.h"
 
 namespace tilefarm::worker {
 namespace {
 
-// CU_CTX_SCHED_SPIN: a measurement has its core for itself, and a thread that
-// sleeps is woken late.
-constexpr unsigned kSpin = 1;
-constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 // A device that has been idle takes a while to its full clock rate: an H200
 // shows 345 MHz before and 1980 MHz after it is busy. Warm-up ends when runs
 // have not become faster by this factor for so long.
-constexpr double kWarmUpSeconds = 10e-3;
+constexpr double kDeviceWarmUpSeconds = 10e-3;
 constexpr double kFaster = 0.98;
 constexpr double kMostWarmUpSeconds = 0.3;
 // A single run shorter than this is not timed alone if it can be helped: the
@@ -46,9 +42,6 @@ constexpr double kSingleRunSeconds = 20e-6;
 // The cache is warmed by a run before each sample, unless runs are so long that
 // it makes no difference.
 constexpr double kLongBesideFlushSeconds = 10e-3;
-constexpr CudaResult kOutOfMemory = 2;
-// Then artifacts must have machine code, and nothing is wrong with confinement.
-constexpr CudaResult kNoJitCompiler = 221, kNewerPtx = 222;
 // Runs of a cold sample, if they are so short.
 constexpr int64_t kMostCopies = 32;
 // Runs that can be enqueued before the driver waits for the device.
@@ -56,118 +49,17 @@ constexpr int64_t kMostLaunches = 512;
 // The writing before a sample covers the time of enqueueing its runs by this
 // factor, but is repeated no more than so often.
 constexpr double kCover = 1.5;
-constexpr int kMostFillers = 64;
+constexpr int kMostFlushes = 64;
 constexpr char kPoisonWorkspace[] = "TILEFARM_POISON_WORKSPACE";
 // Descriptors of artifacts begin here, so that each has a path of its own:
 // dlopen does not open a path again that it knows.
 constexpr int kArtifactDescriptors = 512;
 
-double Now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-// The context, and what all candidates share. Lives as long as the process.
-struct Device {
-  CudaDriver driver;
-  CudaProperties properties;
-  CudaStream stream = nullptr;
-  CudaEvent start = nullptr, stop = nullptr;
-  CudaAddress filler = 0;  // memory of twice the L2 cache
-  uint64_t filler_bytes = 0;
-  double filler_seconds = 0;  // to write it once
-  unsigned filler_value = 0;
-  Nvml nvml;
-
-  CudaResult Fill() {
-    return driver.MemsetD32Async(filler, ++filler_value, filler_bytes / 4,
-                                 stream);
-  }
-
-  // The error; empty: the device works.
-  std::string Open(int number) {
-    std::string error = driver.Load();
-    if (error.empty()) error = QueryCudaDevice(driver, number, &properties);
-    if (!error.empty()) return error;
-    int handle = 0;
-    CudaContext context = nullptr;
-    const auto check = [&](const char* call, CudaResult result) {
-      if (result != 0 && error.empty()) {
-        error = std::string(call) + ": " + driver.Text(result);
-      }
-      return result == 0;
-    };
-    filler_bytes =
-        std::max<uint64_t>(2 * properties.l2_bytes, uint64_t{1} << 20);
-    float milliseconds = 0;
-    check("cuDeviceGet", driver.DeviceGet(&handle, number)) &&
-        check("cuDevicePrimaryCtxSetFlags",
-              driver.PrimaryCtxSetFlags(handle, kSpin)) &&
-        check("cuDevicePrimaryCtxRetain",
-              driver.PrimaryCtxRetain(&context, handle)) &&
-        check("cuCtxSetCurrent", driver.CtxSetCurrent(context)) &&
-        check("cuStreamCreate", driver.StreamCreate(&stream, kNonBlocking)) &&
-        check("cuEventCreate", driver.EventCreate(&start, 0)) &&
-        check("cuEventCreate", driver.EventCreate(&stop, 0)) &&
-        check("cuMemAlloc", driver.MemAlloc(&filler, filler_bytes)) &&
-        check("cuMemsetD32Async", Fill()) &&
-        check("cuEventRecord", driver.EventRecord(start, stream)) &&
-        check("cuMemsetD32Async", Fill()) &&
-        check("cuEventRecord", driver.EventRecord(stop, stream)) &&
-        check("cuStreamSynchronize", driver.StreamSynchronize(stream)) &&
-        check("cuEventElapsedTime",
-              driver.EventElapsedTime(&milliseconds, start, stop));
-    filler_seconds = std::max(milliseconds * 1e-3, 1e-6);
-    nvml.Open(properties.pci_bus_id);
-    return error;
-  }
-
-  // Whether the driver does what candidates need: compiles PTX, launches it,
-  // takes memory and copies it. The error; empty: it does.
-  std::string Try() {
-    const std::string ptx = ".version 8.0\n.target " +
-                            properties.target.substr(strlen("cuda:")) +
-                            "\n.address_size 64\n"
-                            ".visible .entry trial() { ret; }\n";
-    std::string error;
-    const auto check = [&](const char* call, CudaResult result) {
-      if (result != 0 && error.empty()) {
-        error = std::string("trial of ") + call + ": " + driver.Text(result);
-      }
-      return result == 0;
-    };
-    void* module = nullptr;
-    void* kernel = nullptr;
-    CudaAddress memory = 0;
-    std::vector<char> bytes(size_t{4} << 20);
-    const CudaResult loaded = driver.ModuleLoadData(&module, ptx.c_str());
-    if (loaded != kNoJitCompiler && loaded != kNewerPtx) {
-      check("cuModuleLoadData", loaded) &&
-          check("cuModuleGetFunction",
-                driver.ModuleGetFunction(&kernel, module, "trial")) &&
-          check("cuLaunchKernel",
-                driver.LaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream,
-                                    nullptr, nullptr));
-    }
-    error.empty() &&
-        check("cuMemAlloc", driver.MemAlloc(&memory, bytes.size())) &&
-        check("cuMemcpyHtoD",
-              driver.MemcpyHtoD(memory, bytes.data(), bytes.size())) &&
-        check("cuMemcpyDtoH",
-              driver.MemcpyDtoH(bytes.data(), memory, bytes.size())) &&
-        check("cuCtxSynchronize", driver.CtxSynchronize()) &&
-        check("cuMemFree", driver.MemFree(memory));
-    if (module != nullptr) driver.ModuleUnload(module);
-    return error;
-  }
-};
-
 // How samples are taken.
 struct SamplePlan {
   int64_t launches = 1;
   size_t copies = 1;
-  int fillers = 1;
+  int flushes = 1;
   bool warms = false;  // a run that is not timed comes first
 };
 
@@ -175,10 +67,9 @@ struct SamplePlan {
 // report.
 class DeviceRun {
  public:
-  DeviceRun(Device& device, const DeviceJob& job, const DeviceLayout& layout,
-            const char* inputs, ChildReport* report)
+  DeviceRun(DeviceDriver& device, const DeviceJob& job,
+            const DeviceLayout& layout, const char* inputs, ChildReport* report)
       : device_(device),
-        driver_(device.driver),
         job_(job),
         layout_(layout),
         inputs_(inputs),
@@ -223,25 +114,25 @@ class DeviceRun {
   bool Measure(DeviceBuffers& buffers) {
     buffers_ = &buffers;
     const RunRequest& request = job_.request;
-    const double end = Now() + kTimeShare * request.limits.timeout_ms * 1e-3;
-    if (!Check("cuMemsetD8Async", buffers.Restore()) || !Wait()) return false;
-    report_.first_run_start = Now();
+    const double end =
+        MonotonicSeconds() + kTimeShare * request.limits.timeout_ms * 1e-3;
+    if (!Check(buffers.Restore()) || !Check(device_.Wait())) {
+      return false;
+    }
+    report_.first_run_start = MonotonicSeconds();
     report_.stage = Stage::kFirstRun;
-    double first = Now();
-    // Artifacts read this at each call (compiler/runtime/cuda.c).
+    double first = MonotonicSeconds();
+    // Artifacts read this at each call (compiler/runtime/cuda.c, opencl.c).
     setenv(kPoisonWorkspace, "1", 1);
-    const bool launched = Launch(0) && Wait();
+    const bool launched = Launch(0) && Check(device_.Wait());
     unsetenv(kPoisonWorkspace);
     if (!launched || !Keep(first_outputs_)) return false;
-    report_.first_seconds = Now() - first;
+    report_.first_seconds = MonotonicSeconds() - first;
     report_.stage = Stage::kTiming;
     const auto finish = [&](uint32_t samples) {
       if (!Keep(last_outputs_)) return false;
       std::string damage;
-      if (!Check("cuMemcpyDtoH",
-                 buffers.FindDamage(layout_, inputs_, &damage))) {
-        return false;
-      }
+      if (!Check(buffers.FindDamage(layout_, inputs_, &damage))) return false;
       snprintf(report_.damage, sizeof report_.damage, "%s", damage.c_str());
       report_.sample_count = samples;
       report_.stage = Stage::kDone;
@@ -254,15 +145,16 @@ class DeviceRun {
         request.best_seconds > 0
             ? request.best_seconds * kHopelessFactor + kSingleRunSeconds
             : 0;
-    for (int i = 0;
-         i < 2 && hopeless > 0 && first > hopeless && Now() + 2 * first < end;
+    for (int i = 0; i < 2 && hopeless > 0 && first > hopeless &&
+                    MonotonicSeconds() + 2 * first < end;
          ++i) {
       double again = 0;
       if (!Sample(plan, &again)) return false;
       first = std::min(first, again);
     }
     const bool is_hopeless = hopeless > 0 && first > hopeless;
-    if (is_hopeless || first > kLongRunSeconds || Now() + 2 * first > end) {
+    if (is_hopeless || first > kLongRunSeconds ||
+        MonotonicSeconds() + 2 * first > end) {
       Describe(plan);
       report_.samples[0] = first;
       report_.stopped_early = is_hopeless;
@@ -274,29 +166,31 @@ class DeviceRun {
     Describe(plan);
     const double sample_seconds =
         run_seconds * static_cast<double>(plan.launches + 1) +
-        device_.filler_seconds * plan.fillers;
+        device_.flush_seconds() * plan.flushes;
     RaceRules rules = RulesFor(request);
     // After the race is decided, the outputs of one more sample are checked.
-    bool last = rules.most == 1 || Now() + 3 * sample_seconds > end;
+    bool last =
+        rules.most == 1 || MonotonicSeconds() + 3 * sample_seconds > end;
     if (rules.most > 1) --rules.most;
     if (rules.least > 1) --rules.least;
     SampleRace race(rules);
     for (uint32_t taken = 0;;) {
-      if ((buffers.in_place() || last) &&
-          !Check("cuMemsetD8Async", buffers.Restore())) {
+      if ((buffers.in_place() || last) && !Check(buffers.Restore())) {
         return false;
       }
-      const double before = Now();
+      const double before = MonotonicSeconds();
       double seconds = 0;
       if (!Sample(plan, &seconds)) return false;
       report_.samples[taken++] = seconds;
       if (last) {
-        NoteConditions();
+        report_.conditions = device_.Conditions();
         return finish(taken);
       }
-      const RaceVerdict verdict = race.Add(seconds, Now() - before);
+      const RaceVerdict verdict =
+          race.Add(seconds, MonotonicSeconds() - before);
       report_.stopped_early = verdict == RaceVerdict::kCannotWin;
-      last = verdict != RaceVerdict::kGoOn || Now() + 3 * sample_seconds > end;
+      last = verdict != RaceVerdict::kGoOn ||
+             MonotonicSeconds() + 3 * sample_seconds > end;
     }
   }
 
@@ -309,29 +203,23 @@ class DeviceRun {
     return false;
   }
 
-  bool Check(const char* call, CudaResult result) {
-    if (result == 0) return true;
-    if (EndsContext(result) || result == kOutOfMemory) {
-      report_.ends_context = 1;
-    }
-    return Fail(std::string(call) + ": " + driver_.Text(result));
+  bool Check(const DeviceError& error) {
+    if (!error) return true;
+    if (device_.EndsContext(error.code)) report_.ends_context = 1;
+    return Fail(device_.Text(error));
   }
 
  private:
-  bool Wait() {
-    return Check("cuStreamSynchronize",
-                 driver_.StreamSynchronize(device_.stream));
-  }
   bool Keep(char* outputs) {
-    return Check("cuMemcpyDtoH", buffers_->KeepOutputs(layout_, outputs));
+    return Check(buffers_->KeepOutputs(layout_, outputs));
   }
 
   // Enqueues one run on a copy of the buffers.
   bool Launch(size_t copy) {
     const size_t count = job_.program.buffers.size();
-    args_[0] = device_.stream;
+    args_[0] = device_.queue();
     for (size_t i = 0; i < count; ++i) {
-      args_[i + 1] = buffers_->address(copy, i);
+      args_[i + 1] = buffers_->argument(copy, i);
     }
     const int code = Call(function_, args_.data(), count + 1);
     if (code == 0) return true;
@@ -339,9 +227,8 @@ class DeviceRun {
     std::string error = "the function returned " + std::to_string(code);
     if (text != nullptr && text[0] != '\0') error += std::string(": ") + text;
     // An error of an earlier launch may be reported here first.
-    // Memory may have run out because former candidates have left some.
-    if (EndsContext(code) || code == kOutOfMemory ||
-        EndsContext(driver_.CtxSynchronize())) {
+    if (device_.EndsContext(code) ||
+        device_.EndsContext(device_.WaitForAll().code)) {
       report_.ends_context = 1;
     }
     return Fail(error);
@@ -349,41 +236,34 @@ class DeviceRun {
 
   // The time of a run.
   bool Sample(const SamplePlan& plan, double* seconds) {
-    for (int i = 0; i < plan.fillers; ++i) {
-      if (!Check("cuMemsetD32Async", device_.Fill())) return false;
+    for (int i = 0; i < plan.flushes; ++i) {
+      if (!Check(device_.Flush())) return false;
     }
     if (plan.warms && !Launch(0)) return false;
-    if (!Check("cuEventRecord",
-               driver_.EventRecord(device_.start, device_.stream))) {
-      return false;
-    }
-    const double enqueue = Now();
+    if (!Check(device_.StartTimer())) return false;
+    const double enqueue = MonotonicSeconds();
     for (int64_t i = 0; i < plan.launches; ++i) {
       if (!Launch(static_cast<size_t>(i) % plan.copies)) return false;
     }
     const auto launches = static_cast<double>(plan.launches);
-    enqueue_seconds_ = (Now() - enqueue) / launches;
-    float milliseconds = 0;
-    if (!Check("cuEventRecord",
-               driver_.EventRecord(device_.stop, device_.stream)) ||
-        !Wait() ||
-        !Check("cuEventElapsedTime",
-               driver_.EventElapsedTime(&milliseconds, device_.start,
-                                        device_.stop))) {
+    enqueue_seconds_ = (MonotonicSeconds() - enqueue) / launches;
+    double elapsed = 0;
+    if (!Check(device_.StopTimer()) || !Check(device_.ReadTimer(&elapsed))) {
       return false;
     }
-    *seconds = milliseconds * 1e-3 / launches;
+    *seconds = elapsed / launches;
     return true;
   }
 
   bool WarmUp(double* run_seconds) {
-    const double start = Now();
+    const double start = MonotonicSeconds();
     double progress = start;
     double known = *run_seconds;
     SamplePlan plan;
-    plan.fillers = 0;
-    for (int i = 0; i < 2 || (Now() - progress < kWarmUpSeconds &&
-                              Now() - start < kMostWarmUpSeconds);
+    plan.flushes = 0;
+    for (int i = 0;
+         i < 2 || (MonotonicSeconds() - progress < kDeviceWarmUpSeconds &&
+                   MonotonicSeconds() - start < kMostWarmUpSeconds);
          ++i) {
       plan.launches = LaunchesFor(*run_seconds);
       double seconds = 0;
@@ -391,7 +271,7 @@ class DeviceRun {
       *run_seconds = std::min(*run_seconds, seconds);
       if (*run_seconds > kFaster * known) continue;
       known = *run_seconds;
-      progress = Now();
+      progress = MonotonicSeconds();
     }
     return true;
   }
@@ -405,7 +285,7 @@ class DeviceRun {
   bool Plan(double run_seconds, SamplePlan* plan) {
     *plan = SamplePlan();
     const bool cold = job_.request.flush_cache ||
-                      buffers_->bytes() > device_.properties.l2_bytes;
+                      buffers_->bytes() > device_.properties().l2_bytes;
     // Running in place, a second run would start from the first one's result.
     if (buffers_->in_place()) {
       plan->launches = 1;
@@ -414,8 +294,7 @@ class DeviceRun {
       plan->warms = run_seconds < kLongBesideFlushSeconds;
     } else if (run_seconds < kShortRunSeconds) {
       plan->launches = std::min(kMostCopies, LaunchesFor(run_seconds));
-      if (!Check("cuMemcpyDtoDAsync",
-                 buffers_->Multiply(static_cast<size_t>(plan->launches)))) {
+      if (!Check(buffers_->Multiply(static_cast<size_t>(plan->launches)))) {
         return false;
       }
       // Fewer if memory ran out.
@@ -425,8 +304,8 @@ class DeviceRun {
     }
     const double cover =
         kCover * enqueue_seconds_ * static_cast<double>(plan->launches + 1);
-    plan->fillers = 1 + static_cast<int>(std::min<double>(
-                            cover / device_.filler_seconds, kMostFillers - 1));
+    plan->flushes = 1 + static_cast<int>(std::min<double>(
+                            cover / device_.flush_seconds(), kMostFlushes - 1));
     return true;
   }
 
@@ -437,24 +316,14 @@ class DeviceRun {
       snprintf(copies, sizeof copies, " on %zu copies", plan.copies);
     }
     snprintf(report_.timing, sizeof report_.timing,
-             "events around %lld run%s%s, L2 %s",
+             "%s around %lld run%s%s, L2 %s", device_.TimerName(),
              static_cast<long long>(plan.launches),
              plan.launches == 1 ? "" : "s", copies, cache);
   }
 
-  void NoteConditions() {
-    const Nvml& nvml = device_.nvml;
-    if (!nvml.is_open()) return;
-    report_.conditions.clock_mhz = nvml.ClockMhz();
-    report_.conditions.memory_clock_mhz = nvml.MemoryClockMhz();
-    report_.conditions.temperature_c = nvml.TemperatureC();
-    report_.conditions.power_w = nvml.PowerWatts();
-  }
-
   inline static int number_of_artifacts_ = 0;
 
-  Device& device_;
-  const CudaDriver& driver_;
+  DeviceDriver& device_;
   const DeviceJob& job_;
   const DeviceLayout& layout_;
   const char* const inputs_;
@@ -473,7 +342,7 @@ class DeviceRun {
 // no more than half of its memory.
 class Workloads {
  public:
-  explicit Workloads(Device& device) : device_(device) {}
+  explicit Workloads(DeviceDriver& device) : device_(device) {}
 
   // Makes them if they are not there. Null: `run` has the error.
   DeviceBuffers* Find(const DeviceJob& job, const DeviceLayout& layout,
@@ -484,10 +353,9 @@ class Workloads {
       return entries_.front().buffers.get();
     }
     MakeRoom(layout);
-    auto buffers =
-        std::make_unique<DeviceBuffers>(device_.driver, device_.stream);
-    const CudaResult result = buffers->Make(job.program, layout, inputs);
-    if (!run.Check("memory for the buffers", result)) return nullptr;
+    auto buffers = std::make_unique<DeviceBuffers>(device_);
+    const DeviceError error = buffers->Make(job.program, layout, inputs);
+    if (!run.Check(error)) return nullptr;
     entries_.push_front({job.workload, std::move(buffers)});
     return entries_.front().buffers.get();
   }
@@ -505,19 +373,19 @@ class Workloads {
       for (const Entry& entry : entries_) {
         used += entry.buffers->allocated_bytes();
       }
-      if (entries_.empty() || used <= device_.properties.memory_bytes / 2) {
+      if (entries_.empty() || used <= device_.properties().memory_bytes / 2) {
         return;
       }
       entries_.pop_back();
     }
   }
 
-  Device& device_;
+  DeviceDriver& device_;
   std::list<Entry> entries_;
 };
 
 // False: the context is no longer usable.
-bool Serve(Device& device, Workloads& workloads, const DeviceJob& job,
+bool Serve(DeviceDriver& device, Workloads& workloads, const DeviceJob& job,
            const std::vector<int>& descriptors) {
   const DeviceLayout layout(job.program);
   const MappedFile inputs(descriptors[1], layout.inputs_bytes, false);
@@ -531,20 +399,18 @@ bool Serve(Device& device, Workloads& workloads, const DeviceJob& job,
     if (buffers != nullptr) run.Measure(*buffers);
   }
   if (report->ends_context != 0) return false;
-  return run.Check("cuCtxSynchronize", device.driver.CtxSynchronize()) &&
-         report->ends_context == 0;
+  return run.Check(device.WaitForAll()) && report->ends_context == 0;
 }
 
 }  // namespace
 
-void ServeDevice(int socket, int device_number,
+void ServeDevice(int socket, const DeviceName& name,
                  const std::function<bool()>& confine) {
-  // The driver's own cache of compiled code is in the user's home.
-  setenv("CUDA_CACHE_DISABLE", "1", 1);
-  // Numbers as nvidia-smi has them.
-  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
-  Device device;
-  std::string error = device.Open(device_number);
+  const std::unique_ptr<DeviceDriver> made = MakeDeviceDriver(name.kind);
+  if (made == nullptr) _exit(1);
+  DeviceDriver& device = *made;
+  std::string error = device.Query(name.number);
+  if (error.empty()) error = device.Open();
   if (error.empty() && !confine()) error = "cannot be confined";
   if (error.empty()) error = device.Try();
   SendMessage(socket, error.empty() ? kReady : error, {});
@@ -556,7 +422,7 @@ void ServeDevice(int socket, int device_number,
     if (!ReceiveMessage(socket, &message, &descriptors)) _exit(0);
     DeviceJob job;
     if (descriptors.size() != 3 || !Decode(message, &job)) _exit(1);
-    RunOnCores(job.request.limits.cpus);
+    device.UseCores(job.request.limits.cpus);
     const bool ready = Serve(device, workloads, job, descriptors);
     for (const int fd : descriptors) close(fd);
     if (!SendMessage(socket, ready ? kReady : kSpent, {})) _exit(0);

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <memory>
 #include <string>
 
 #include "base/isolation.h"
 #include "worker/control_group.h"
 #include "worker/runner/child.h"
-#include "worker/runner/cuda_driver.h"
 #include "worker/runner/device_child.h"
+#include "worker/runner/device_driver.h"
 #include "worker/runner/libraries.h"
 #include "worker/runner/runner.h"
 #include "worker/runner/sandbox.h"
@@ -33,48 +34,34 @@ constexpr char kUsage[] =
     "  --cgroup     an empty control group (v2) of this runner's own, for "
     "those of\n"
     "               candidates (default: TUNE_RUNNER_CGROUP; none without)\n"
-    "  --device     where candidates run: cpu (default), or cuda:N, the N-th "
-    "GPU "
-    "of CUDA's driver\n"
-    "  --properties prints what that GPU is, a line for each property, or a "
+    "  --device     where candidates run: cpu (default); cuda:N, the N-th GPU "
+    "of CUDA's\n"
+    "               driver; or opencl:N, the N-th device of all OpenCL "
+    "platforms\n"
+    "  --properties prints what that device is, a line for each property, or a "
     "line with \"error\"\n";
-
-// A CUDA device by its number. False: the text names none.
-bool ParseDevice(const char* text, int* device) {
-  constexpr char kKind[] = "cuda:";
-  if (strcmp(text, "cpu") == 0) return true;
-  if (strncmp(text, kKind, strlen(kKind)) != 0) return false;
-  const char* const number = text + strlen(kKind);
-  char* end = nullptr;
-  const long value = strtol(number, &end, 10);
-  if (end == number || *end != '\0' || value < 0 || value > 1023) return false;
-  *device = static_cast<int>(value);
-  return true;
-}
 
 // Lines of a name, a space and a value. Calls the driver, so this process
 // cannot measure afterwards.
-int PrintProperties(int device) {
-  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
-  CudaDriver driver;
-  CudaProperties properties;
-  std::string error = driver.Load();
-  if (error.empty()) error = QueryCudaDevice(driver, device, &properties);
+int PrintProperties(const DeviceName& device) {
+  const std::unique_ptr<DeviceDriver> driver = MakeDeviceDriver(device.kind);
+  const std::string error = driver->Query(device.number);
   if (!error.empty()) {
     printf("error %s\n", error.c_str());
     return 1;
   }
+  const DeviceProperties& properties = driver->properties();
   printf("target %s\n", properties.target.c_str());
-  printf("brand %s\n", BrandText(properties).c_str());
-  printf("bus_id %s\n", properties.pci_bus_id.c_str());
-  printf("multiprocessors %d\n", properties.multiprocessors);
-  const auto print_bytes = [](const char* name, uint64_t bytes) {
-    printf("%s %llu\n", name, static_cast<unsigned long long>(bytes));
+  printf("brand %s\n", properties.brand.c_str());
+  printf("bus_id %s\n", properties.bus_id.c_str());
+  const auto print_number = [](const char* name, uint64_t number) {
+    printf("%s %llu\n", name, static_cast<unsigned long long>(number));
   };
-  print_bytes("multiprocessor_shared_bytes",
-              properties.multiprocessor_shared_bytes);
-  print_bytes("l2_bytes", properties.l2_bytes);
-  print_bytes("memory_bytes", properties.memory_bytes);
+  print_number("multiprocessors", properties.multiprocessors);
+  print_number("multiprocessor_shared_bytes",
+               properties.multiprocessor_shared_bytes);
+  print_number("l2_bytes", properties.l2_bytes);
+  print_number("memory_bytes", properties.memory_bytes);
   return 0;
 }
 
@@ -82,7 +69,8 @@ int Main(int argc, char** argv) {
   Isolation most = {IsolationLevel::kSeccomp, true, true, true, true};
   const char* groups = getenv(kCandidateGroupsVariable);
   if (groups == nullptr) groups = "";
-  int device = -1;  // of CUDA; -1: the processor
+  DeviceName device;
+  bool uses_device = false;  // otherwise the processor
   int at = 1;
   for (; at + 1 < argc; at += 2) {
     const char* value = argv[at + 1];
@@ -93,7 +81,8 @@ int Main(int argc, char** argv) {
       return 2;
     }
     if (strcmp(argv[at], "--device") == 0) {
-      if (ParseDevice(value, &device)) continue;
+      uses_device = ParseDeviceName(value, &device);
+      if (uses_device || strcmp(value, "cpu") == 0) continue;
       fprintf(stderr, "tune-runner: --device %s is no device\n%s", value,
               kUsage);
       return 2;
@@ -119,23 +108,24 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (strcmp(query, "--properties") == 0) {
-    if (device >= 0) return PrintProperties(device);
-    fprintf(stderr, "tune-runner: --properties needs --device cuda:N\n");
+    if (uses_device) return PrintProperties(device);
+    fprintf(stderr, "tune-runner: --properties needs --device %s\n",
+            DeviceNames().c_str());
     return 2;
   }
   if (query[0] != '\0' && strcmp(query, "--isolation") != 0) {
     return fputs(kUsage, stderr), 2;
   }
   PrepareForChildren();
-  Sandbox sandbox(most, groups, /*for_device=*/device >= 0);
+  Sandbox sandbox(most, groups, uses_device);
   DeviceChild child(sandbox, device);
-  if (device >= 0) {
+  if (uses_device) {
     const std::string error = child.Try();
     // Candidates fail, and the next one tries again: the server's canaries find
     // out that the device is lost, and when it is back.
     if (!error.empty()) {
-      fprintf(stderr, "tune-runner: cuda:%d cannot be used: %s\n", device,
-              error.c_str());
+      fprintf(stderr, "tune-runner: %s cannot be used: %s\n",
+              device.Text().c_str(), error.c_str());
     }
   }
   if (query[0] != '\0') {
@@ -147,7 +137,7 @@ int Main(int argc, char** argv) {
             sandbox.isolation().Text().c_str(), sandbox.shortfall().c_str());
   }
   Runner::Options options;
-  if (device >= 0) options.device = &child;
+  if (uses_device) options.device = &child;
   return Runner(options, sandbox).Serve();
 }
 

@@ -21,8 +21,6 @@ namespace {
 constexpr double kBeyondDoubtFactor = 1.5;
 // At most this much of a first run is start-up.
 constexpr double kStartUpSeconds = 20e-3;
-// Measurements of the core's contention if former runs have not shown it.
-constexpr int kLooks = 16;
 constexpr uint64_t kDefaultLastCacheBytes = uint64_t{32} << 20;
 
 // The CPU time of this process.
@@ -121,8 +119,9 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   double alone_contention = 0;
   if (one_core) {
     report.contention = CoreContention();
-    alone_contention = run.alone_contention > 0 ? run.alone_contention
-                                                : LearnAloneContention(kLooks);
+    alone_contention = run.alone_contention > 0
+                           ? run.alone_contention
+                           : LearnAloneContention(kContentionLooks);
   }
   const ArtifactFile file = {artifact_fd, request.symbol};
   Kernel kernel(run, {&file, 1});

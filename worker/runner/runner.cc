@@ -10,6 +10,7 @@
 
 #include "base/quiet_core.h"
 #include "base/statistics.h"
+#include "worker/monotonic.h"
 #include "worker/runner/child.h"
 #include "worker/runner/inputs.h"
 #include "worker/runner/report.h"
@@ -23,19 +24,10 @@
 namespace tilefarm::worker {
 namespace {
 
-double Now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-// The first run of a candidate is given up after the best known time multiplied
-// by this factor, plus a pause for starting. The limit applies to the CPU time
+// The pause for starting (see kGiveUpFactor). The limit applies to the CPU time
 // as well as to the clock, because a machine that stalls or reads a library
 // from its disk says nothing about a candidate.
-constexpr double kGiveUpFactor = 10;
 constexpr double kGiveUpPauseSeconds = 0.5;
-constexpr int64_t kGiveUpStepMs = 5;
 
 // Contentions of a core: how many are needed to know its contention when it is
 // unshared, how many are kept, so that changes of the machine are noticed, and
@@ -74,7 +66,7 @@ GiveUp GiveUpRule(const RunRequest& request, const ChildReport& report) {
   return [&report, patience](pid_t child) -> int64_t {
     double left = patience;
     if (report.stage == Stage::kFirstRun) {
-      left -= std::min(Now() - report.first_run_start,
+      left -= std::min(MonotonicSeconds() - report.first_run_start,
                        CpuSecondsOf(child) - report.first_run_cpu);
     }
     // The child's code may have written any number there.
@@ -399,14 +391,14 @@ RunReply Runner::Run(const RunRequest& request) {
   const ChildLimits limits =
       WithBuffers(request.limits, workload->program,
                   FlusherBytes(request.flush_cache, request.last_cache_bytes));
-  const double start = Now();
+  const double start = MonotonicSeconds();
   Isolation isolation;
   const ChildOutcome outcome = RunConfined(
       {&request.artifact}, /*may_call_libraries=*/true, limits, request.run_id,
       &run,
       [&](const std::vector<int>& files) { Measure(run, files[0], request); },
       GiveUpRule(request, *run.report), &isolation);
-  reply.child_seconds = Now() - start;
+  reply.child_seconds = MonotonicSeconds() - start;
   reply.isolation = isolation.Text();
   NoteCore(request.limits, *run.report, reply.child_seconds);
   const Stage stage = run.report->stage;

@@ -2,9 +2,11 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
+#include "worker/monotonic.h"
 #include "worker/runner/compare.h"
 #include "worker/runner/report.h"
 #include "worker/runner/runner.h"
@@ -13,12 +15,6 @@
 
 namespace tilefarm::worker {
 namespace {
-
-double Now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
 
 // Outputs of two builds of a model may differ by this share of their root mean
 // square: schedules reorder sums, and Winograd's algorithm rounds more. Wrong
@@ -108,7 +104,7 @@ CompareReply Runner::Compare(const CompareRequest& request) {
   const ChildLimits limits =
       WithBuffers(request.limits, twice,
                   FlusherBytes(request.flush_cache, request.last_cache_bytes));
-  const double start = Now();
+  const double start = MonotonicSeconds();
   Isolation isolation;
   const ChildOutcome outcome = RunConfined(
       artifacts, /*may_call_libraries=*/false, limits, request.run_id, &run,
@@ -116,7 +112,7 @@ CompareReply Runner::Compare(const CompareRequest& request) {
         MeasurePairs(run, {files[0], files[1]}, outputs, request);
       },
       nullptr, &isolation);
-  reply.child_seconds = Now() - start;
+  reply.child_seconds = MonotonicSeconds() - start;
   reply.isolation = isolation.Text();
   NoteCore(request.limits, *run.report, reply.child_seconds);
   const Stage stage = run.report->stage;

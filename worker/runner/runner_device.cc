@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "worker/monotonic.h"
 #include "worker/runner/device_child.h"
+#include "worker/runner/device_driver.h"
 #include "worker/runner/device_job.h"
 #include "worker/runner/report.h"
 #include "worker/runner/runner.h"
@@ -14,27 +16,17 @@
 namespace tilefarm::worker {
 namespace {
 
-double Now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-// The first run of a candidate is given up after the best known time multiplied
-// by this factor, plus a pause for loading its kernels. Giving up costs the
-// child, so the pause is longer than that of children for the processor.
-constexpr double kGiveUpFactor = 10;
-constexpr double kGiveUpPauseSeconds = 3;
-constexpr int64_t kGiveUpStepMs = 5;
-
-GiveUp GiveUpRule(const RunRequest& request, const ChildReport& report) {
+// `loading_seconds`: the pause (see kGiveUpFactor). Giving up costs the child,
+// so it is longer than that of children for the processor.
+GiveUp DeviceGiveUpRule(const RunRequest& request, const ChildReport& report,
+                        double loading_seconds) {
   if (!(request.best_seconds > 0)) return nullptr;
   const double patience =
-      kGiveUpPauseSeconds + kGiveUpFactor * request.best_seconds;
+      loading_seconds + kGiveUpFactor * request.best_seconds;
   return [&report, patience](pid_t) -> int64_t {
     double left = patience;
     if (report.stage == Stage::kFirstRun) {
-      left -= Now() - report.first_run_start;
+      left -= MonotonicSeconds() - report.first_run_start;
     }
     // The child's code may have written any number there.
     if (!(left > 0)) return 0;
@@ -109,13 +101,16 @@ RunReply Runner::TryOnDevice(const RunRequest& request, Workload& workload,
 
   DeviceJob job = {workload.serial, workload.program, request};
   job.request.artifact.clear();
-  const double start = Now();
+  const double start = MonotonicSeconds();
   std::string error;
   const ChildOutcome outcome = device_->Run(
       job,
       {artifact_fd, workload.device_inputs.fd(), workload.device_results.fd()},
-      options_.input_fd, GiveUpRule(request, *run.report), &error);
-  reply.child_seconds = Now() - start;
+      options_.input_fd,
+      DeviceGiveUpRule(request, *run.report,
+                       LoadingSeconds(device_->device().kind)),
+      &error);
+  reply.child_seconds = MonotonicSeconds() - start;
   worker_gone_ = outcome.end == ChildEnd::kParentGone;
   stuck_ |= outcome.end == ChildEnd::kStuck;
   reply.timing = TextOf(run.report->timing);

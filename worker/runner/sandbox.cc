@@ -4,10 +4,13 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +36,16 @@ constexpr uint32_t kTasksOfACpu = 8;
 constexpr uint64_t kDeviceFileBytes = uint64_t{64} << 20;
 constexpr uint64_t kDeviceFiles = 4096;
 const std::vector<std::string> kDeviceFolders = {"/dev"};
+// Of the folder for the files of its driver. PoCL keeps tens of KiB and about
+// 10 files for each kernel.
+constexpr uint64_t kFolderBytes = uint64_t{256} << 20;
+constexpr uint64_t kFolderFiles = 1 << 16;
+// An empty folder over which each child mounts its own, which ends with it. It
+// stays.
+constexpr char kMemoryFolder[] = "/tmp/tilefarm-device";
+// What tells drivers where to make files.
+constexpr const char* kFolderVariables[] = {"HOME", "POCL_CACHE_DIR", "TMPDIR",
+                                            "XDG_CACHE_HOME"};
 
 // Enters a directory without a name: it is empty, nothing can be made in it,
 // and it need not be removed.
@@ -45,6 +58,19 @@ void EnterEmptyDirectory() {
   }
   // Nobody can make a file here either.
   if (chdir("/proc/self/fdinfo") != 0 && chdir("/") != 0) return;
+}
+
+// Mounts the folder in memory, for user nobody if this process is root. False:
+// the system does not allow it.
+bool MakeMemoryFolder() {
+  if (!EnterNamespaces(CLONE_NEWNS)) return false;
+  mkdir(kMemoryFolder, 0755);
+  if (!MountInMemory(kMemoryFolder, kFolderBytes, kFolderFiles)) return false;
+  // Root that cannot become nobody keeps the folder, so failure is no error.
+  const int unused =
+      geteuid() == 0 ? chown(kMemoryFolder, kNobody, kNobody) : 0;
+  static_cast<void>(unused);
+  return true;
 }
 
 uint32_t CpuCount(const ChildLimits& limits) {
@@ -90,17 +116,20 @@ Sandbox::Sandbox(const Isolation& most, const std::string& groups,
     }
   }
   isolation_.level = std::min(most.level, IsolationLevel::kRlimits);
-  device_level_ = isolation_.level;
+  device_confinement_ = isolation_.level == IsolationLevel::kNone
+                            ? DeviceConfinement::kNone
+                            : DeviceConfinement::kRlimits;
   if (most.level <= IsolationLevel::kRlimits) return;
   std::string error = loading_.Build(SyscallFilter::Kind::kLoading);
   if (error.empty()) error = running_.Build(SyscallFilter::Kind::kRunning);
   if (error.empty() && !Try(most.level)) error = "a filter cannot be installed";
   if (error.empty() && for_device) {
     error = device_.Build(SyscallFilter::Kind::kDevice);
+    if (error.empty()) error = linker_.Build(SyscallFilter::Kind::kLinker);
   }
   if (error.empty()) {
     isolation_.level = most.level;
-    device_level_ = IsolationLevel::kSeccompLibraries;
+    device_confinement_ = DeviceConfinement::kSeccompLibraries;
   } else {
     AddShortfall("no system call filter: " + error);
   }
@@ -175,17 +204,40 @@ bool Sandbox::Enter(const ChildLimits& limits, pid_t parent,
 
 Isolation Sandbox::DeviceIsolation() const {
   Isolation isolation = isolation_;
-  isolation.level = std::min(isolation.level, device_level_);
+  switch (device_confinement_) {
+    case DeviceConfinement::kNone:
+      isolation.level = IsolationLevel::kNone;
+      break;
+    case DeviceConfinement::kRlimits:
+    case DeviceConfinement::kLinker:
+      isolation.level = IsolationLevel::kRlimits;
+      break;
+    case DeviceConfinement::kSeccompLibraries:
+      isolation.level = IsolationLevel::kSeccompLibraries;
+      break;
+  }
   return isolation;
 }
 
-void Sandbox::SetDeviceLevel(IsolationLevel level, const std::string& why) {
-  device_level_ = level;
+void Sandbox::Confine(DeviceConfinement confinement, const std::string& why) {
+  device_confinement_ = confinement;
   if (!why.empty()) AddShortfall(why);
 }
 
-bool Sandbox::EnterForDevice(pid_t parent,
-                             const std::vector<int>& kept_fds) const {
+std::string Sandbox::NewDeviceFolder() const {
+  uint64_t name = 0;
+  if (device_confinement_ == DeviceConfinement::kSeccompLibraries ||
+      getrandom(&name, sizeof name, 0) != sizeof name) {
+    return "";
+  }
+  char path[64];
+  snprintf(path, sizeof path, "%s-%016llx", kMemoryFolder,
+           static_cast<unsigned long long>(name));
+  return path;
+}
+
+bool Sandbox::EnterForDevice(pid_t parent, const std::vector<int>& kept_fds,
+                             const std::string& folder) const {
   setsid();
   if (!CloseAllBut(kept_fds)) return false;
   sigset_t none;
@@ -198,18 +250,43 @@ bool Sandbox::EnterForDevice(pid_t parent,
   LowerLimit(RLIMIT_CORE, 0);
   LowerLimit(RLIMIT_FSIZE, kDeviceFileBytes);
   LowerLimit(RLIMIT_NOFILE, kDeviceFiles);
-  const IsolationLevel level = DeviceIsolation().level;
-  if (level >= IsolationLevel::kRlimits && !GiveUpPrivileges()) return false;
+  std::string own_folder = folder;
+  bool has_folder = folder.empty();
+  if (!has_folder && device_confinement_ >= DeviceConfinement::kRlimits &&
+      MakeMemoryFolder()) {
+    own_folder = kMemoryFolder;
+    has_folder = true;
+  }
+  if (device_confinement_ >= DeviceConfinement::kRlimits &&
+      !GiveUpPrivileges()) {
+    return false;
+  }
+  if (!has_folder && mkdir(folder.c_str(), 0700) != 0) return false;
+  if (!own_folder.empty()) {
+    for (const char* variable : kFolderVariables) {
+      setenv(variable, own_folder.c_str(), 1);
+    }
+  }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it ended before the line above
   // Without Landlock, what user nobody may write is what it can write.
-  if (level > IsolationLevel::kRlimits) ForbidWritingBut(kDeviceFolders);
+  if (device_confinement_ >= DeviceConfinement::kLinker) {
+    ForbidWritingBut(kDeviceFolders, own_folder);
+  }
   return true;
 }
 
 bool Sandbox::CloseForDevice() const {
-  return DeviceIsolation().level < IsolationLevel::kSeccompLibraries ||
-         device_.Install();
+  switch (device_confinement_) {
+    case DeviceConfinement::kNone:
+    case DeviceConfinement::kRlimits:
+      return true;
+    case DeviceConfinement::kLinker:
+      return linker_.Install();
+    case DeviceConfinement::kSeccompLibraries:
+      return device_.Install();
+  }
+  return false;
 }
 
 bool Sandbox::Close(IsolationLevel level,

@@ -26,6 +26,23 @@ inline constexpr int64_t kReapMs = 5000;
 // (base/device_libraries.h). An artifact names every library that it needs.
 bool CallsALibrary(const std::string& artifact);
 
+// How the child that uses a device is confined, from the weakest. It serves
+// several candidates, and the driver in it opens device files, reads /proc and
+// /sys, maps much address space and makes threads. So it is never kSeccomp:
+// files can be read, machine code can be made, and no limit of address space or
+// CPU time applies. Files can be written only where user nobody may, and with
+// the filters and Landlock only those of the device.
+enum class DeviceConfinement : uint8_t {
+  kNone,
+  kRlimits,
+  // And a filter for drivers that compile kernels by way of files and of a
+  // linker: PoCL's. They may make files in a folder of their own, and run
+  // programs, which have this filter as well. Announced as kRlimits, since
+  // higher levels have no processes.
+  kLinker,
+  kSeccompLibraries,
+};
+
 class Sandbox {
  public:
   // To be called once by the single thread of the process. Also confines this
@@ -63,19 +80,20 @@ class Sandbox {
   // their functions is called. Closes `kept_fds`. False as above.
   bool Close(IsolationLevel level, const std::vector<int>& kept_fds) const;
 
-  // The child that uses a device (device_child.h) serves several candidates,
-  // and the driver in it opens device files, reads /proc and /sys, maps much
-  // address space and makes threads. So its level is at most
-  // kSeccompLibraries: files can be read, machine code can be made, and no
-  // limit of address space or CPU time applies. Files can be written only where
-  // user nobody may, and with Landlock only those of the device.
+  // Of the child that uses a device (device_child.h).
   Isolation DeviceIsolation() const;
-  // Lowers the level of DeviceIsolation, for a trial or after it has shown that
-  // the driver does not work with a higher one. `why` is empty, or adds to
-  // shortfall().
-  void SetDeviceLevel(IsolationLevel level, const std::string& why);
+  DeviceConfinement device_confinement() const { return device_confinement_; }
+  // Lowers it, for a trial or after it has shown that the driver does not work
+  // with a stronger one. `why` is empty, or adds to shortfall().
+  void Confine(DeviceConfinement confinement, const std::string& why);
+  // A new path for a folder with files of the driver. The child makes it if it
+  // cannot have one in memory; the caller removes it when the child has ended,
+  // and it remains if the caller is killed. Empty: the driver may make no
+  // files.
+  std::string NewDeviceFolder() const;
   // As Enter, before the driver is loaded.
-  bool EnterForDevice(pid_t parent, const std::vector<int>& kept_fds) const;
+  bool EnterForDevice(pid_t parent, const std::vector<int>& kept_fds,
+                      const std::string& folder) const;
   // To be called in that child when the driver has made its context and before
   // an artifact is loaded. Applies to the driver's threads as well.
   bool CloseForDevice() const;
@@ -91,9 +109,9 @@ class Sandbox {
   Isolation isolation_;
   std::string groups_;
   std::string shortfall_;
-  SyscallFilter loading_, running_, device_;
+  SyscallFilter loading_, running_, device_, linker_;
   bool for_device_ = false;
-  IsolationLevel device_level_ = IsolationLevel::kNone;
+  DeviceConfinement device_confinement_ = DeviceConfinement::kNone;
 };
 
 }  // namespace tilefarm::worker

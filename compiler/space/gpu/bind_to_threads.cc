@@ -11,7 +11,6 @@ namespace {
 using schedule::LoopRv;
 using schedule::Schedule;
 
-constexpr int64_t kDefaultThreads = 256;
 // Vectors of a thread: several loads are in flight at once.
 constexpr int64_t kMaxItems = 8;
 

@@ -41,6 +41,10 @@ inline constexpr char kCooperativeFetch[] = "meta_schedule.cooperative_fetch";
 // This many outputs fill a GPU: 108 multiprocessors (A100) with 1024 threads
 // each.
 inline constexpr int64_t kManyOutputs = 108 * 1024;
+// Fewer blocks leave multiprocessors idle: an A100 has 108, an H100 132.
+inline constexpr int64_t kEnoughBlocks = 108;
+// The threads of a block by default.
+inline constexpr int64_t kDefaultThreads = 256;
 // The most bytes that a thread loads or stores at once.
 inline constexpr int64_t kVectorBytes = 16;
 

@@ -25,12 +25,12 @@ constexpr int64_t kMostBlocksYZ = 65535;
 constexpr int64_t kMostBlocksX = INT32_MAX;
 constexpr int64_t kMostThreadsZ = 64;
 
-using Loops = std::vector<const ir::ForNode*>;
+using LoopNodes = std::vector<const ir::ForNode*>;
 
 // Sizes are upper bounds: the box around what is accessed.
 class Kernel {
  public:
-  void Add(const ir::BlockNode& block, const Loops& loops) {
+  void Add(const ir::BlockNode& block, const LoopNodes& loops) {
     if (first_.empty()) first_ = block.name;
     bool bound = false;
     for (const ir::ForNode* loop : loops) {
@@ -85,7 +85,7 @@ class Kernel {
  private:
   struct Access {
     ir::BufferRegion region;
-    Loops loops;
+    LoopNodes loops;
   };
 
   absl::Status Exceeds(std::string_view what, int64_t used,
@@ -163,7 +163,7 @@ class Kernel {
 };
 
 // Adds the blocks below the statement, but not those inside of them.
-void AddBlocks(const ir::Stmt& stmt, Loops& loops, Kernel& kernel) {
+void AddBlocks(const ir::Stmt& stmt, LoopNodes& loops, Kernel& kernel) {
   if (const auto* block = ir::As<ir::BlockNode>(stmt)) {
     kernel.Add(*block, loops);
   } else if (const auto* loop = ir::As<ir::ForNode>(stmt)) {
@@ -203,7 +203,7 @@ absl::Status CheckKernels(const ir::PrimFunc& function,
   }
   for (const ir::Stmt& nest : nests) {
     Kernel kernel;
-    Loops loops;
+    LoopNodes loops;
     AddBlocks(nest, loops, kernel);
     TF_RETURN_IF_ERROR(kernel.Check(limits));
   }

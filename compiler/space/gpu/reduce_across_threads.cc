@@ -18,17 +18,17 @@ using schedule::LoopRv;
 using schedule::Schedule;
 
 // Shorter reductions do not fill a warp.
-constexpr int64_t kMinReduction = 32;
+constexpr int64_t kMinRowReduction = 32;
 // The default: every thread adds at least 4 terms, up to 8 warps.
 constexpr int64_t kTermsOfThread = 4;
 constexpr int64_t kMostDefaultThreads = 256;
-// Rows of intermediate results that take more of a block's shared memory stay
-// in global memory, so that several blocks fit a multiprocessor.
+// Rows of intermediate results that take more of a block's shared memory
+// stay in global memory, so that several blocks fit a multiprocessor.
 constexpr int64_t kSharedShare = 4;
 
 // Blocks that are computed row by row, each row by one block of threads. The
 // last one is the consumer, which has the loops over rows.
-struct Rows {
+struct RowBlocks {
   std::vector<BlockRv> blocks;
   size_t loops = 0;     // over rows: the outermost ones of the consumer
   int64_t longest = 0;  // reduction over a row
@@ -106,9 +106,9 @@ absl::StatusOr<int64_t> TermsOfRow(Schedule schedule, BlockRv block,
 
 // The blocks that are computed row by row with the consumer; nullopt if there
 // is no reduction among them. Moves them below its loops.
-absl::StatusOr<std::optional<Rows>> FindRows(const RuleContext& context,
-                                             Schedule& schedule,
-                                             BlockRv consumer) {
+absl::StatusOr<std::optional<RowBlocks>> FindRows(const RuleContext& context,
+                                                  Schedule& schedule,
+                                                  BlockRv consumer) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(consumer));
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, consumer));
   size_t spatial = 0;
@@ -117,14 +117,14 @@ absl::StatusOr<std::optional<Rows>> FindRows(const RuleContext& context,
   if (std::any_of(loops.views.begin() + static_cast<ptrdiff_t>(spatial),
                   loops.views.end(),
                   [](const LoopView& loop) { return !loop.sums; })) {
-    return std::optional<Rows>();
+    return std::optional<RowBlocks>();
   }
   // A reduction keeps all spatial loops outside; other consumers keep as many
   // as possible.
   for (size_t count = reduces ? spatial : loops.size() - 1; count > 0;
        --count) {
     Schedule attempt = schedule;
-    Rows rows;
+    RowBlocks rows;
     rows.loops = count;
     TF_ASSIGN_OR_RETURN(rows.blocks,
                         MoveProducers(context, attempt, loops.rvs[count - 1]));
@@ -134,13 +134,13 @@ absl::StatusOr<std::optional<Rows>> FindRows(const RuleContext& context,
                           TermsOfRow(attempt, block, count));
       rows.longest = std::max(rows.longest, terms);
     }
-    if (rows.longest >= kMinReduction) {
+    if (rows.longest >= kMinRowReduction) {
       schedule = std::move(attempt);
-      return std::optional<Rows>(std::move(rows));
+      return std::optional<RowBlocks>(std::move(rows));
     }
     if (reduces) break;
   }
-  return std::optional<Rows>();
+  return std::optional<RowBlocks>();
 }
 
 // Splits the block's loops inside of those over rows for the threads: reduce
@@ -179,7 +179,7 @@ absl::Status Distribute(Schedule& schedule, BlockRv block, size_t rows,
 // Copies what several of the blocks read of a row into shared memory, once for
 // all of them. NotFound: there is nothing, or it has no room.
 absl::Status StageRows(Schedule& schedule, const target::GpuLimits& limits,
-                       Rows& rows) {
+                       RowBlocks& rows) {
   std::vector<const ir::BufferNode*> written;
   std::map<const ir::BufferNode*, int> readers;
   for (const BlockRv block : rows.blocks) {
@@ -228,7 +228,7 @@ absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
   const target::GpuLimits& limits = *context.target.gpu;
   TF_ASSIGN_OR_RETURN(const bool is_free, IsFree(schedule, consumer));
   if (!is_free) return absl::NotFoundError("another rule took the block");
-  TF_ASSIGN_OR_RETURN(std::optional<Rows> rows,
+  TF_ASSIGN_OR_RETURN(std::optional<RowBlocks> rows,
                       FindRows(context, schedule, consumer));
   if (!rows) return absl::NotFoundError("no rows");
   if (stage) TF_RETURN_IF_ERROR(StageRows(schedule, limits, *rows));

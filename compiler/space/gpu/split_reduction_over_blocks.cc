@@ -13,7 +13,7 @@ using schedule::LoopRv;
 using schedule::Schedule;
 
 // Shorter reductions are over before a second kernel starts.
-constexpr int64_t kMinReduction = 1024;
+constexpr int64_t kMinSplitReduction = 1024;
 // The parts of a reduction, a sketch for each, since the tiles of what is left
 // depend on it: few for products, many for rows.
 constexpr int64_t kParts[] = {8, 64};
@@ -33,7 +33,7 @@ Alternatives SplitReductionOverBlocks(const RuleContext&, RuleSite site) {
   auto& [unchanged, schedule, block, node] = site;
   std::vector<Schedule> results{std::move(unchanged)};
   if (!IsReduction(*node) || !HasTrivialBindings(*node) ||
-      ProductOf(*node, ir::IterType::kReduce) < kMinReduction ||
+      ProductOf(*node, ir::IterType::kReduce) < kMinSplitReduction ||
       ProductOf(*node, ir::IterType::kSpatial) >= kManyOutputs) {
     return results;
   }

@@ -15,8 +15,6 @@ using schedule::ExprRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// The threads of a block by default; those of a row write a cache line.
-constexpr int64_t kDefaultThreads = 256;
 constexpr int64_t kLineBytes = 128;
 constexpr int64_t kLeastThreads = 4, kMostThreads = 32;
 // Rows of a thread: several loads are in flight at once.

@@ -1,6 +1,7 @@
 #include "compiler/space/gpu/thread_tiles.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/kernels.h"
 #include "compiler/space/sketch_rules.h"
 
@@ -18,14 +20,14 @@ namespace {
 enum Spatial { kBlocks, kVirtual, kWarps, kLanes, kInnerTile };
 enum Reduce { kFetches, kOuterSteps, kInnerSteps };
 
-constexpr int kDraws = 400;
+constexpr int kTileDraws = 400;
 // Elements of float32 that a thread loads at once.
 constexpr int64_t kVectorElements = 4;
 // More iterations than this share of those needed is never better than smaller
 // tiles, of which there are some with less.
 constexpr double kMostWaste = 2.0;
 // Terms of a sum for each fetch: up to two cache lines of float32.
-constexpr int64_t kMostSteps = 64;
+constexpr int64_t kMostFetchedTerms = 64;
 
 // The default: 256 threads with 8 x 8 sums each, the tile of 128 x 128 that
 // cuBLAS and CUTLASS use for float32 (SIMT) products of any size.
@@ -34,8 +36,6 @@ constexpr int64_t kDefaultTile = 8;
 constexpr int64_t kDefaultSteps = 8;
 // Without opting in, a kernel has this much shared memory on every target.
 constexpr int64_t kDefaultShared = 48 << 10;
-// Fewer blocks leave multiprocessors idle: an A100 has 108, an H100 132.
-constexpr int64_t kEnoughBlocks = 108;
 
 // The number of different values of `expr`, less one, if it were linear, while
 // each variable of the block has this many values; -1: unknown.
@@ -384,7 +384,7 @@ std::optional<TileFactors> ThreadTiles::Draw(int stages, Rng& rng) const {
   }
   const int64_t most_warps =
       std::max<int64_t>(1, limits_.block_threads / limits_.warp_lanes);
-  for (int draw = 0; draw < kDraws; ++draw) {
+  for (int draw = 0; draw < kTileDraws; ++draw) {
     TileFactors factors(axes_.size());
     const std::vector<int64_t> lanes =
         DealTwos(FloorLog2(limits_.warp_lanes), extents, rng);
@@ -427,7 +427,8 @@ std::optional<TileFactors> ThreadTiles::Draw(int stages, Rng& rng) const {
       factors[spatial[i]] = {CeilDiv(extents[i], threads * own), own / inner,
                              warps[i], lanes[i], inner};
     }
-    int64_t steps = int64_t{4} << rng.Below(FloorLog2(kMostSteps / 4) + 1);
+    int64_t steps = int64_t{4}
+                    << rng.Below(FloorLog2(kMostFetchedTerms / 4) + 1);
     std::vector<size_t> order = reduce;
     rng.Shuffle(order);
     for (const size_t a : order) {
@@ -444,7 +445,7 @@ std::optional<TileFactors> ThreadTiles::Draw(int stages, Rng& rng) const {
     if (!WhyNot(factors, stages).empty()) continue;
     // Tiny programs cannot fill one warp.
     const bool tiny = outputs < 4.0 * limits_.warp_lanes;
-    if (!tiny && draw < kDraws / 2 && Waste(factors) > kMostWaste) continue;
+    if (!tiny && draw < kTileDraws / 2 && Waste(factors) > kMostWaste) continue;
     return factors;
   }
   return std::nullopt;

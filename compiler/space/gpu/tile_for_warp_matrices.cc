@@ -22,7 +22,7 @@ using schedule::Schedule;
 
 // Eight rows of a tile, of which a lane has one; eight columns, of which it has
 // two.
-constexpr int64_t kRows = 8, kColumns = 8;
+constexpr int64_t kUnitRows = 8, kUnitColumns = 8;
 // The terms of an instruction have 32 bytes.
 constexpr int64_t kStepBytes = 32;
 // The largest tiles: those of a warp fill its registers (64 x 64 sums are 128
@@ -30,14 +30,12 @@ constexpr int64_t kStepBytes = 32;
 constexpr int64_t kMostTileRows = 8, kMostTileColumns = 8;
 constexpr int64_t kMostRowWarps = 2, kMostColumnWarps = 4;
 constexpr int64_t kMostSteps = 4, kMostStages = 4, kMostGroup = 8;
-// Fewer blocks leave multiprocessors idle: an A100 has 108, an H100 132.
-constexpr int64_t kEnoughBlocks = 108;
 // The most iterations with zeros over those without.
 constexpr double kMostPadding = 2;
 
 // The products of a block: C[.., i, .., j] += A[.. i .. k ..] * B[.. k .. j
 // ..], where the other variables index all of them.
-struct Product {
+struct UnitProduct {
   const ir::WarpProduct* unit = nullptr;
   size_t rows = 0, columns = 0, terms = 0;  // variables of the block
   int a = 0, b = 0;                         // reads of the block
@@ -74,8 +72,8 @@ const ir::WarpProduct* UnitFor(const ProductFactors& factors,
   return found;
 }
 
-std::optional<Product> FindProduct(const ir::BlockNode& block,
-                                   const target::GpuLimits& limits) {
+std::optional<UnitProduct> FindUnitProduct(const ir::BlockNode& block,
+                                           const target::GpuLimits& limits) {
   std::optional<ProductFactors> factors = FactorsOf(block);
   if (!factors || factors->store->indices.empty()) return std::nullopt;
   const auto sums = PlainIndices(block, factors->store->indices);
@@ -85,7 +83,7 @@ std::optional<Product> FindProduct(const ir::BlockNode& block,
   // The columns are those of which sums lie side by side.
   const auto columns = VariableOf(block, factors->store->indices.back());
   if (!columns) return std::nullopt;
-  Product out;
+  UnitProduct out;
   out.columns = *columns;
   if ((*a)[out.columns]) {
     std::swap(a, b);
@@ -130,28 +128,29 @@ struct Choices {
 };
 
 std::optional<Choices> ChoicesOf(const ir::BlockNode& block,
-                                 const Product& product,
+                                 const UnitProduct& product,
                                  const target::GpuLimits& limits) {
   const int64_t m = IterExtent(block.iters[product.rows]);
   const int64_t n = IterExtent(block.iters[product.columns]);
   const int64_t k = IterExtent(block.iters[product.terms]);
-  if (m % (2 * kRows) != 0 || n % kColumns != 0 ||
+  if (m % (2 * kUnitRows) != 0 || n % kUnitColumns != 0 ||
       k % product.unit->terms != 0) {
     return std::nullopt;
   }
   Choices most;
-  most.rows = PowerOf(m / kRows, kMostTileRows);
-  most.row_warps = PowerOf(m / kRows / most.rows, kMostRowWarps);
-  most.group = PowerOf(m / kRows / most.rows / most.row_warps, kMostGroup);
-  most.columns = PowerOf(n / kColumns, kMostTileColumns);
-  most.column_warps = PowerOf(n / kColumns / most.columns, kMostColumnWarps);
+  most.rows = PowerOf(m / kUnitRows, kMostTileRows);
+  most.row_warps = PowerOf(m / kUnitRows / most.rows, kMostRowWarps);
+  most.group = PowerOf(m / kUnitRows / most.rows / most.row_warps, kMostGroup);
+  most.columns = PowerOf(n / kUnitColumns, kMostTileColumns);
+  most.column_warps =
+      PowerOf(n / kUnitColumns / most.columns, kMostColumnWarps);
   most.steps = PowerOf(k / product.unit->terms, kMostSteps);
   most.stages = kMostStages;
   // A row of either operand has the bytes of its steps and 16 more, or lies
   // across the terms and has up to 32 more.
   const auto bytes = [&] {
-    const int64_t elements = kRows * most.rows * most.row_warps +
-                             kColumns * most.columns * most.column_warps;
+    const int64_t elements = kUnitRows * most.rows * most.row_warps +
+                             kUnitColumns * most.columns * most.column_warps;
     const int64_t terms = most.steps * product.unit->terms;
     return most.stages *
            std::max(elements * (most.steps * kStepBytes + 16),
@@ -179,8 +178,8 @@ Choices DefaultOf(const Choices& most, int64_t m, int64_t n) {
   out.steps = std::min<int64_t>(most.steps, 2);
   out.columns = std::min<int64_t>(most.columns, 4);
   const auto blocks = [&] {
-    return m / (kRows * out.rows * out.row_warps) *
-           (n / (kColumns * out.columns * out.column_warps));
+    return m / (kUnitRows * out.rows * out.row_warps) *
+           (n / (kUnitColumns * out.columns * out.column_warps));
   };
   while (blocks() < kEnoughBlocks) {
     if (out.column_warps > 2) {
@@ -212,14 +211,15 @@ int64_t PaddingOf(int64_t extent, int64_t least, int64_t most) {
 // Sizes that no good tiles divide are rounded up, by zeros; `copy`: the block
 // that copies the result back, if there is one before or needs to be one.
 // FailedPrecondition if most of it were zeros.
-absl::Status Pad(Schedule& schedule, BlockRv block, const Product& product,
+absl::Status Pad(Schedule& schedule, BlockRv block, const UnitProduct& product,
                  std::optional<BlockRv>* copy) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   std::vector<int64_t> padding(node->iters.size(), 1);
   padding[product.rows] = PaddingOf(IterExtent(node->iters[product.rows]),
-                                    2 * kRows, kRows * kMostTileRows);
-  padding[product.columns] = PaddingOf(IterExtent(node->iters[product.columns]),
-                                       kColumns, kColumns * kMostTileColumns);
+                                    2 * kUnitRows, kUnitRows * kMostTileRows);
+  padding[product.columns] =
+      PaddingOf(IterExtent(node->iters[product.columns]), kUnitColumns,
+                kUnitColumns * kMostTileColumns);
   padding[product.terms] =
       PaddingOf(IterExtent(node->iters[product.terms]), product.unit->terms,
                 product.unit->terms * kMostSteps);
@@ -247,12 +247,13 @@ absl::Status Pad(Schedule& schedule, BlockRv block, const Product& product,
   return absl::OkStatus();
 }
 
-struct Loops {
+struct UnitLoops {
   LoopRv threads, fetches;
 };
 
-absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
-                                const Product& product, const Choices& most) {
+absl::StatusOr<UnitLoops> TileLoops(Schedule& schedule, BlockRv block,
+                                    const UnitProduct& product,
+                                    const Choices& most) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   const Choices first = DefaultOf(most, IterExtent(node->iters[product.rows]),
@@ -276,11 +277,11 @@ absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
     if (iter == product.rows) {
       TF_ASSIGN_OR_RETURN(
           i, schedule.Split(loops.rvs[l],
-                            {std::nullopt, group, row_warps, rows, kRows}));
+                            {std::nullopt, group, row_warps, rows, kUnitRows}));
     } else if (iter == product.columns) {
       TF_ASSIGN_OR_RETURN(
           j, schedule.Split(loops.rvs[l], {std::nullopt, column_warps, columns,
-                                           kColumns / 2, int64_t{2}}));
+                                           kUnitColumns / 2, int64_t{2}}));
     } else if (iter == product.terms) {
       TF_ASSIGN_OR_RETURN(
           k, schedule.Split(loops.rvs[l],
@@ -310,7 +311,7 @@ absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
   TF_ASSIGN_OR_RETURN(const ExprRv stage,
                       SampleOne(schedule, stages, stages.back()));
   TF_RETURN_IF_ERROR(schedule.Annotate(k[0], ir::kSharedStages, stage));
-  return Loops{lanes[0], k[0]};
+  return UnitLoops{lanes[0], k[0]};
 }
 
 // Copies an operand into shared memory, whose rows lie apart such that lanes
@@ -344,17 +345,18 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
                   bool fuse) {
   std::optional<BlockRv> copy;
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  std::optional<Product> product = FindProduct(*node, *context.target.gpu);
+  std::optional<UnitProduct> product =
+      FindUnitProduct(*node, *context.target.gpu);
   if (!product) {
     TF_ASSIGN_OR_RETURN(copy, FlattenProduct(schedule, block, fuse));
     fuse = false;  // the copy does
     TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
-    product = FindProduct(*node, *context.target.gpu);
+    product = FindUnitProduct(*node, *context.target.gpu);
     if (!product) return absl::FailedPreconditionError("no matrix product");
   }
   TF_RETURN_IF_ERROR(Pad(schedule, block, *product, &copy));
   TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
-  product = FindProduct(*node, *context.target.gpu);
+  product = FindUnitProduct(*node, *context.target.gpu);
   if (!product) return absl::FailedPreconditionError("no matrix product");
   const std::optional<Choices> most =
       ChoicesOf(*node, *product, *context.target.gpu);
@@ -370,7 +372,7 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
   }
   TF_RETURN_IF_ERROR(
       schedule.Annotate(block, kTilingStructure, ir::Attr(kWarpTiles)));
-  TF_ASSIGN_OR_RETURN(const Loops loops,
+  TF_ASSIGN_OR_RETURN(const UnitLoops loops,
                       TileLoops(schedule, block, *product, *most));
   if (fuse || copy) {
     if (!fuse) writer = *copy;

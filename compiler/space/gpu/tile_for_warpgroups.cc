@@ -22,17 +22,18 @@ using schedule::Schedule;
 
 // Threads have the sums that the matrix unit gives them: of 64 rows, 4 warps, 2
 // halves and 8 rows; of 8 columns, 4 pairs.
-constexpr int64_t kWarps = 4, kHalves = 2, kRows = 8, kPairs = 4, kPair = 2;
+constexpr int64_t kGroupWarps = 4, kHalves = 2, kGroupRows = 8, kPairs = 4,
+                  kPair = 2;
 // Measured on an H100 (bf16, 4096 and 8192 cubed): two warpgroups with tiles of
 // 64 x 256 each and 3 to 5 stages reach cuBLAS.
-constexpr int64_t kDefaultGroups = 2, kDefaultStages = 4, kMostStages = 5;
+constexpr int64_t kDefaultGroups = 2, kDefaultStages = 4, kMostGroupStages = 5;
 constexpr int64_t kMostColumns = 256, kMostOrder = 16, kDefaultOrder = 8;
 // The largest number of blocks that are a power of two and have a
 // multiprocessor each (132 of an H100).
 constexpr int64_t kPersistentBlocks = 128;
 
 // C[.., i, .., j] += A[.. i .. k ..] * B[.. j .. k ..]
-struct Product {
+struct GroupProduct {
   size_t rows = 0, columns = 0, depth = 0;  // variables of the block
   int a = 0, b = 0;                         // reads of the block
   int64_t step = 0;                         // along depth: 128 bytes
@@ -49,7 +50,7 @@ std::optional<std::pair<size_t, size_t>> LastTwo(const ir::BlockNode& block,
   return std::pair{*row, *column};
 }
 
-std::optional<Product> FindProduct(const ir::BlockNode& block) {
+std::optional<GroupProduct> FindGroupProduct(const ir::BlockNode& block) {
   const std::optional<ProductFactors> factors = FactorsOf(block);
   if (!factors || factors->store->indices.size() < 2 ||
       factors->a->dtype != factors->b->dtype) {
@@ -69,7 +70,7 @@ std::optional<Product> FindProduct(const ir::BlockNode& block) {
   const auto is_reduce = [&](size_t i) {
     return block.iters[i].type == ir::IterType::kReduce;
   };
-  Product out;
+  GroupProduct out;
   out.columns = *columns;
   const bool a_across = is_reduce(of_a->first);
   const bool b_across = is_reduce(of_b->first);
@@ -112,18 +113,19 @@ std::vector<int64_t> Powers(int64_t most) {
   return powers;
 }
 
-struct Way {
+struct GroupWay {
   bool fuse = false;        // the consumer, with the sums in registers
   bool boxes = false;       // the copy engine writes the result
   bool persistent = false;  // blocks compute several tiles
 };
 
-struct Loops {
+struct GroupLoops {
   LoopRv threads, fetches;
 };
 
-absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
-                                const Product& product, const Way& way) {
+absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
+                                     const GroupProduct& product,
+                                     const GroupWay& way) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   const int64_t m = IterExtent(node->iters[product.rows]);
@@ -136,7 +138,7 @@ absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
   while (default_columns > n) default_columns /= 2;
   std::vector<int64_t> columns;
   for (int64_t c = ir::kWarpgroupRows; c <= std::min(n, kMostColumns); c *= 2) {
-    columns.push_back(c / kRows);
+    columns.push_back(c / kGroupRows);
   }
   const int64_t default_groups =
       m >= kDefaultGroups * ir::kWarpgroupRows ? kDefaultGroups : 1;
@@ -151,16 +153,18 @@ absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
                 default_groups));
   TF_ASSIGN_OR_RETURN(const ExprRv products,
                       SampleOne(schedule, Powers(way.persistent ? 1 : 2), 1));
-  if (way.persistent) columns = {default_columns / kRows};
-  TF_ASSIGN_OR_RETURN(const ExprRv steps,
-                      SampleOne(schedule, columns, default_columns / kRows));
+  if (way.persistent) columns = {default_columns / kGroupRows};
+  TF_ASSIGN_OR_RETURN(
+      const ExprRv steps,
+      SampleOne(schedule, columns, default_columns / kGroupRows));
   std::vector<LoopRv> i, j, k, outer;
   for (size_t l = 0; l < loops.size(); ++l) {
     const size_t iter = static_cast<size_t>(loops[l].iters[0]);
     if (iter == product.rows) {
       TF_ASSIGN_OR_RETURN(
-          i, schedule.Split(loops.rvs[l], {std::nullopt, order, groups,
-                                           products, kWarps, kHalves, kRows}));
+          i,
+          schedule.Split(loops.rvs[l], {std::nullopt, order, groups, products,
+                                        kGroupWarps, kHalves, kGroupRows}));
     } else if (iter == product.columns) {
       TF_ASSIGN_OR_RETURN(j, schedule.Split(loops.rvs[l], {std::nullopt, steps,
                                                            kPairs, kPair}));
@@ -194,7 +198,7 @@ absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
       const std::vector<LoopRv> threads,
       FuseAndBind(schedule, {i[2], i[4], i[6], j[2]}, "threadIdx.x"));
   std::vector<int64_t> stages;
-  for (int64_t s = 2; s <= kMostStages; ++s) stages.push_back(s);
+  for (int64_t s = 2; s <= kMostGroupStages; ++s) stages.push_back(s);
   // Those that fit beside the tiles of the result.
   TF_ASSIGN_OR_RETURN(const ExprRv stage,
                       SampleOne(schedule, stages, kDefaultStages));
@@ -203,11 +207,11 @@ absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
     TF_RETURN_IF_ERROR(
         schedule.Annotate(k[0], ir::kBoxStores, ir::Attr(int64_t{1})));
   }
-  return Loops{threads[0], k[0]};
+  return GroupLoops{threads[0], k[0]};
 }
 
-absl::Status Tile(Schedule& schedule, BlockRv block, const Product& product,
-                  const Way& way) {
+absl::Status Tile(Schedule& schedule, BlockRv block,
+                  const GroupProduct& product, const GroupWay& way) {
   // Before the loops change: the elementwise block to fuse.
   BlockRv writer;
   if (way.fuse) {
@@ -216,7 +220,7 @@ absl::Status Tile(Schedule& schedule, BlockRv block, const Product& product,
     if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
     writer = *consumer;
   }
-  TF_ASSIGN_OR_RETURN(const Loops loops,
+  TF_ASSIGN_OR_RETURN(const GroupLoops loops,
                       TileLoops(schedule, block, product, way));
   if (way.fuse) {
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
@@ -261,8 +265,8 @@ absl::Status Tile(Schedule& schedule, BlockRv block, const Product& product,
 // that the copy engine writes, or the threads; and the block as it is.
 Alternatives TileForWarpgroups(const RuleContext& context, RuleSite site) {
   const ir::BlockPtr node = site.node;
-  const std::optional<Product> product = context.target.gpu->warpgroup_products
-                                             ? FindProduct(*node)
+  const std::optional<GroupProduct> product =
+      context.target.gpu->warpgroup_products ? FindGroupProduct(*node)
                                              : std::nullopt;
   if (!product) return DoesNotApply();
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));

@@ -5,6 +5,7 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace tilefarm::v1 {

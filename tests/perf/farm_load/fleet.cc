@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <queue>
 #include <sstream>

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/substitute.h"
+#include "absl/time/clock.h"
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"

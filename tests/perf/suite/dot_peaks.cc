@@ -10,7 +10,7 @@ namespace tilefarm::perf {
 namespace {
 
 constexpr int kSteps = 200000;
-constexpr auto kChains = std::make_integer_sequence<int, 16>();
+constexpr auto kDotChains = std::make_integer_sequence<int, 16>();
 
 // The best of several runs of independent chains in registers.
 template <typename Sum, typename Step, int... I>
@@ -41,13 +41,14 @@ std::map<std::string, double> DotPeaks() {
   peaks["uint8"] = Peak(
       _mm512_setzero_si512(), 128,
       [=](__m512i sum) { return _mm512_dpbusd_epi32(sum, bytes, bytes); },
-      kChains);
+      kDotChains);
 #endif
 #ifdef __AVX512BF16__
   const __m512bh ones = (__m512bh)_mm512_set1_epi16(0x3f80);
   peaks["bfloat16"] = Peak(
       _mm512_setzero_ps(), 64,
-      [=](__m512 sum) { return _mm512_dpbf16_ps(sum, ones, ones); }, kChains);
+      [=](__m512 sum) { return _mm512_dpbf16_ps(sum, ones, ones); },
+      kDotChains);
 #endif
   return peaks;
 }

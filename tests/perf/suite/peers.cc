@@ -1,5 +1,6 @@
 #include "tests/perf/suite/peers.h"
 
+#include <cstdint>
 #include <dnnl.hpp>
 
 #include "tests/perf/suite/onednn.h"

@@ -69,8 +69,8 @@ void OfferFloat32(Collector& to, int64_t size, const std::vector<float*>& in,
   }
 }
 
-void Gemm(const Json& s, const std::vector<float*>& in, float* out,
-          Collector& to) {
+void LowPrecisionGemm(const Json& s, const std::vector<float*>& in, float* out,
+                      Collector& to) {
   const int64_t size = s["size"];
   const Dims dims = {size, size};
   const auto type = [&](int i) { return TypeOf(s["dtypes"][i]); };
@@ -104,8 +104,8 @@ void Gemm(const Json& s, const std::vector<float*>& in, float* out,
   if (type(0) == Type::f16) OfferFloat32(to, size, in, out);
 }
 
-void Conv(const Json& s, const std::vector<float*>& in, float* out,
-          Collector& to) {
+void LowPrecisionConv(const Json& s, const std::vector<float*>& in, float* out,
+                      Collector& to) {
   const int64_t size = s["size"], cin = s["cin"], cout = s["cout"];
   const Dims weight_dims = {cout, cin, 3, 3};
   for (const bool blocked : {false, true}) {
@@ -140,8 +140,8 @@ std::vector<Peer> MakeLowPrecisionPeers(const Json& spec,
                                         const std::vector<float*>& in,
                                         float* out) {
   Collector to;
-  if (spec["kind"] == "low_gemm") Gemm(spec, in, out, to);
-  if (spec["kind"] == "low_conv") Conv(spec, in, out, to);
+  if (spec["kind"] == "low_gemm") LowPrecisionGemm(spec, in, out, to);
+  if (spec["kind"] == "low_conv") LowPrecisionConv(spec, in, out, to);
   return to.Take();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/rng.h"
 #include "tests/server/regression/known_series.h"
 #include "tests/server/regression/r_random.h"

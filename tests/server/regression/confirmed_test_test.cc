@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 namespace tilefarm::regression {
 namespace {
@@ -12,7 +13,8 @@ namespace {
 using ::testing::HasSubstr;
 using Phase = ConfirmedTest::Phase;
 
-ConfirmedTest TestOf(int benchmarks = 1, const GateOptions& options = {}) {
+ConfirmedTest ConfirmedTestOf(int benchmarks = 1,
+                              const GateOptions& options = {}) {
   absl::StatusOr<ConfirmedTest> test =
       ConfirmedTest::Create(options, benchmarks);
   EXPECT_TRUE(test.ok()) << test.status();
@@ -30,7 +32,7 @@ void Measure(ConfirmedTest& test, double ratio) {
 }
 
 TEST(ConfirmedTestTest, AnUnchangedBenchmarkTakesOneScreening) {
-  ConfirmedTest test = TestOf();
+  ConfirmedTest test = ConfirmedTestOf();
   EXPECT_EQ(test.phase(), Phase::kScreening);
   Measure(test, 1.0);
   EXPECT_EQ(test.phase(), Phase::kSettled);
@@ -43,14 +45,14 @@ TEST(ConfirmedTestTest, AnUnchangedBenchmarkTakesOneScreening) {
 }
 
 TEST(ConfirmedTestTest, FasterNeedsNoConfirmation) {
-  ConfirmedTest test = TestOf();
+  ConfirmedTest test = ConfirmedTestOf();
   Measure(test, 0.8);
   EXPECT_EQ(test.phase(), Phase::kSettled);
   EXPECT_EQ(test.outcome().verdict, Verdict::kFaster);
 }
 
 TEST(ConfirmedTestTest, ASuspectIsMeasuredAfresh) {
-  ConfirmedTest test = TestOf();
+  ConfirmedTest test = ConfirmedTestOf();
   Measure(test, 1.10);
   EXPECT_EQ(test.phase(), Phase::kConfirmation);
   ASSERT_NE(test.confirmation(), nullptr);
@@ -67,7 +69,7 @@ TEST(ConfirmedTestTest, ASuspectIsMeasuredAfresh) {
 }
 
 TEST(ConfirmedTestTest, AnUnconfirmedSuspectIsNotSlower) {
-  ConfirmedTest test = TestOf();
+  ConfirmedTest test = ConfirmedTestOf();
   Measure(test, 1.10);
   Measure(test, 1.0);
   EXPECT_EQ(test.outcome().verdict, Verdict::kSame);
@@ -78,13 +80,13 @@ TEST(ConfirmedTestTest, AnUnconfirmedSuspectIsNotSlower) {
 }
 
 TEST(ConfirmedTestTest, ContradictionsAreInconclusive) {
-  ConfirmedTest faster = TestOf();
+  ConfirmedTest faster = ConfirmedTestOf();
   Measure(faster, 1.10);
   Measure(faster, 0.9);
   EXPECT_EQ(faster.outcome().verdict, Verdict::kInconclusive);
   EXPECT_THAT(faster.outcome().note, HasSubstr("faster in a fresh run"));
 
-  ConfirmedTest close = TestOf();
+  ConfirmedTest close = ConfirmedTestOf();
   Measure(close, 1.10);
   Measure(close, 1.03);
   EXPECT_EQ(close.outcome().verdict, Verdict::kInconclusive);
@@ -93,26 +95,26 @@ TEST(ConfirmedTestTest, ContradictionsAreInconclusive) {
 }
 
 TEST(ConfirmedTestTest, ABudgetThatEndsLeavesAReason) {
-  ConfirmedTest nothing = TestOf();
+  ConfirmedTest nothing = ConfirmedTestOf();
   nothing.Finish();
   EXPECT_EQ(nothing.phase(), Phase::kSettled);
   EXPECT_EQ(nothing.outcome().note, "nothing was measured");
 
-  ConfirmedTest few = TestOf();
+  ConfirmedTest few = ConfirmedTestOf();
   ASSERT_TRUE(few.Add(0.2).ok());
   few.Finish();
   EXPECT_EQ(few.outcome().verdict, Verdict::kInconclusive);
   EXPECT_EQ(few.outcome().note,
             "its budget ended after 1 process, and an answer takes at least 8");
 
-  ConfirmedTest suspect = TestOf();
+  ConfirmedTest suspect = ConfirmedTestOf();
   Measure(suspect, 1.2);
   suspect.Finish();
   EXPECT_EQ(suspect.phase(), Phase::kSettled);
   EXPECT_EQ(suspect.outcome().verdict, Verdict::kInconclusive);
   EXPECT_FALSE(suspect.outcome().confirmed);
 
-  ConfirmedTest close = TestOf();
+  ConfirmedTest close = ConfirmedTestOf();
   Measure(close, 1.03);
   EXPECT_THAT(
       close.outcome().note,
@@ -120,7 +122,7 @@ TEST(ConfirmedTestTest, ABudgetThatEndsLeavesAReason) {
 }
 
 TEST(ConfirmedTestTest, ASettledTestTakesNoMore) {
-  ConfirmedTest test = TestOf();
+  ConfirmedTest test = ConfirmedTestOf();
   Measure(test, 1.0);
   EXPECT_EQ(test.clusters_wanted(), 0);
   EXPECT_EQ(test.Add(0).code(), absl::StatusCode::kFailedPrecondition);
@@ -130,11 +132,12 @@ TEST(ConfirmedTestTest, ASettledTestTakesNoMore) {
 
 // Twice as many benchmarks halve the error of each, which costs one cluster.
 TEST(ConfirmedTestTest, ErrorsAreSharedByTheBenchmarks) {
-  const int alone = TestOf(1).clusters_wanted();
-  EXPECT_EQ(TestOf(2).clusters_wanted(), alone + 1);
-  EXPECT_EQ(TestOf(16).clusters_wanted(), alone + 4);
-  EXPECT_NEAR(TestOf(16).screening().options().error, 0.05 / 16, 1e-15);
-  ConfirmedTest suspect = TestOf(16);
+  const int alone = ConfirmedTestOf(1).clusters_wanted();
+  EXPECT_EQ(ConfirmedTestOf(2).clusters_wanted(), alone + 1);
+  EXPECT_EQ(ConfirmedTestOf(16).clusters_wanted(), alone + 4);
+  EXPECT_NEAR(ConfirmedTestOf(16).screening().options().error, 0.05 / 16,
+              1e-15);
+  ConfirmedTest suspect = ConfirmedTestOf(16);
   Measure(suspect, 1.2);
   ASSERT_NE(suspect.confirmation(), nullptr);
   EXPECT_NEAR(suspect.confirmation()->options().error, 2 * 0.01 / 16, 1e-15);

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "absl/status/status.h"
 
 namespace tilefarm::regression {
 namespace {
@@ -106,7 +109,7 @@ constexpr char kOutput[] = R"(This program talks first.
 }
 )";
 
-std::string Error(const std::string& text) {
+std::string ParseError(const std::string& text) {
   const absl::Status status = ParseGoogleBenchmark(text).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
   return std::string(status.message());
@@ -169,23 +172,25 @@ TEST(GoogleBenchmarkTest, ARepetitionThatFailsFailsTheBenchmark) {
 }
 
 TEST(GoogleBenchmarkTest, RejectsWhatIsNot) {
-  EXPECT_THAT(Error(""), HasSubstr("--benchmark_format=json"));
-  EXPECT_THAT(Error("BM_a 3 ns\n"), HasSubstr("no JSON object"));
-  EXPECT_THAT(Error("{"), HasSubstr("no JSON object"));
-  EXPECT_THAT(Error("{}"), HasSubstr("no list \"benchmarks\""));
-  EXPECT_THAT(Error(R"({"benchmarks": {}})"), HasSubstr("no list"));
-  EXPECT_THAT(Error(R"({"benchmarks": [3]})"), HasSubstr("is an object"));
-  EXPECT_THAT(Error(R"({"benchmarks": [{}]})"), HasSubstr("no name"));
-  EXPECT_THAT(Error(R"({"benchmarks": [{"name": 3}]})"), HasSubstr("no name"));
-  EXPECT_THAT(Error(One(R"(, "real_time": 1, "time_unit": "min")")),
+  EXPECT_THAT(ParseError(""), HasSubstr("--benchmark_format=json"));
+  EXPECT_THAT(ParseError("BM_a 3 ns\n"), HasSubstr("no JSON object"));
+  EXPECT_THAT(ParseError("{"), HasSubstr("no JSON object"));
+  EXPECT_THAT(ParseError("{}"), HasSubstr("no list \"benchmarks\""));
+  EXPECT_THAT(ParseError(R"({"benchmarks": {}})"), HasSubstr("no list"));
+  EXPECT_THAT(ParseError(R"({"benchmarks": [3]})"), HasSubstr("is an object"));
+  EXPECT_THAT(ParseError(R"({"benchmarks": [{}]})"), HasSubstr("no name"));
+  EXPECT_THAT(ParseError(R"({"benchmarks": [{"name": 3}]})"),
+              HasSubstr("no name"));
+  EXPECT_THAT(ParseError(One(R"(, "real_time": 1, "time_unit": "min")")),
               HasSubstr("'BM_a': the time unit 'min'"));
-  EXPECT_THAT(Error(One(R"(, "time_unit": "ns")")), HasSubstr("real_time"));
-  EXPECT_THAT(Error(One(R"(, "real_time": "1")")), HasSubstr("real_time"));
-  EXPECT_THAT(Error(One(R"(, "real_time": -1)")), HasSubstr("negative"));
-  EXPECT_THAT(Error(One(R"(, "run_type": "aggregate",
+  EXPECT_THAT(ParseError(One(R"(, "time_unit": "ns")")),
+              HasSubstr("real_time"));
+  EXPECT_THAT(ParseError(One(R"(, "real_time": "1")")), HasSubstr("real_time"));
+  EXPECT_THAT(ParseError(One(R"(, "real_time": -1)")), HasSubstr("negative"));
+  EXPECT_THAT(ParseError(One(R"(, "run_type": "aggregate",
                            "aggregate_name": "stddev", "real_time": 1)")),
               HasSubstr("it has no time"));
-  EXPECT_THAT(Error(std::string(100, '{')), HasSubstr("no JSON object"));
+  EXPECT_THAT(ParseError(std::string(100, '{')), HasSubstr("no JSON object"));
 }
 
 TEST(GoogleBenchmarkTest, NamesOfSuffixesAloneAreKept) {

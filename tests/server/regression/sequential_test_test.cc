@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/regression/signed_rank.h"
@@ -15,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-SequentialTest TestOf(const SequentialOptions& options = {}) {
+SequentialTest SequentialTestOf(const SequentialOptions& options = {}) {
   absl::StatusOr<SequentialTest> test = SequentialTest::Create(options);
   EXPECT_TRUE(test.ok()) << test.status();
   return *std::move(test);
@@ -58,7 +59,7 @@ TEST(VerdictNameTest, IsAWord) {
 
 TEST(SequentialTestTest, LooksFromTheFewestThatCanDecideToTheMost) {
   const SequentialTest test =
-      TestOf({.error = 0.01, .most_clusters = 48, .looks = 6});
+      SequentialTestOf({.error = 0.01, .most_clusters = 48, .looks = 6});
   const std::vector<int> looks(test.looks().begin(), test.looks().end());
   ASSERT_EQ(looks.size(), 6u);
   EXPECT_EQ(looks.front(), FewestRanked(0.01 / 2 / 6));
@@ -68,7 +69,7 @@ TEST(SequentialTestTest, LooksFromTheFewestThatCanDecideToTheMost) {
 
 TEST(SequentialTestTest, FewClustersLeaveFewerLooks) {
   const SequentialTest test =
-      TestOf({.error = 0.05, .most_clusters = 9, .looks = 6});
+      SequentialTestOf({.error = 0.05, .most_clusters = 9, .looks = 6});
   EXPECT_LE(test.looks().size(), 2u);
   EXPECT_EQ(test.looks().back(), 9);
 }
@@ -77,7 +78,7 @@ TEST(SequentialTestTest, SettlesByTheFirstLookWhereTheAnswerIsClear) {
   for (const auto& [ratio, verdict] :
        {std::pair(1.10, Verdict::kSlower), std::pair(0.90, Verdict::kFaster),
         std::pair(1.00, Verdict::kSame), std::pair(1.02, Verdict::kSame)}) {
-    SequentialTest test = TestOf();
+    SequentialTest test = SequentialTestOf();
     Settle(test, std::log(ratio));
     EXPECT_TRUE(test.settled());
     EXPECT_EQ(test.verdict(), verdict) << ratio;
@@ -88,7 +89,7 @@ TEST(SequentialTestTest, SettlesByTheFirstLookWhereTheAnswerIsClear) {
 }
 
 TEST(SequentialTestTest, AChangeAtTheThresholdStaysInconclusive) {
-  SequentialTest test = TestOf();
+  SequentialTest test = SequentialTestOf();
   Settle(test, std::log(1.03));
   EXPECT_TRUE(test.settled());
   EXPECT_EQ(test.verdict(), Verdict::kInconclusive);
@@ -96,7 +97,7 @@ TEST(SequentialTestTest, AChangeAtTheThresholdStaysInconclusive) {
 }
 
 TEST(SequentialTestTest, DoesNotLookBetweenLooks) {
-  SequentialTest test = TestOf();
+  SequentialTest test = SequentialTestOf();
   const int first = test.looks().front();
   for (int i = 1; i < first; ++i) {
     ASSERT_TRUE(test.Add(0.5).ok());
@@ -112,7 +113,7 @@ TEST(SequentialTestTest, DoesNotLookBetweenLooks) {
 }
 
 TEST(SequentialTestTest, FinishLooksOnceMore) {
-  SequentialTest test = TestOf();
+  SequentialTest test = SequentialTestOf();
   // One more than the first look, at which an outlier kept it open.
   ASSERT_TRUE(test.Add(-1).ok());
   while (test.log_ratios().size() < 13) ASSERT_TRUE(test.Add(0.2).ok());
@@ -123,7 +124,7 @@ TEST(SequentialTestTest, FinishLooksOnceMore) {
 }
 
 TEST(SequentialTestTest, FinishWithTooFewClustersIsInconclusive) {
-  SequentialTest test = TestOf();
+  SequentialTest test = SequentialTestOf();
   ASSERT_TRUE(test.Add(0.5).ok());
   test.Finish();
   EXPECT_TRUE(test.settled());
@@ -133,14 +134,14 @@ TEST(SequentialTestTest, FinishWithTooFewClustersIsInconclusive) {
 }
 
 TEST(SequentialTestTest, FinishWithoutAnythingIsInconclusive) {
-  SequentialTest test = TestOf();
+  SequentialTest test = SequentialTestOf();
   test.Finish();
   EXPECT_TRUE(test.settled());
   EXPECT_EQ(test.interval().clusters, 0);
 }
 
 TEST(SequentialTestTest, ASettledTestTakesNoMore) {
-  SequentialTest test = TestOf();
+  SequentialTest test = SequentialTestOf();
   Settle(test, 0.2);
   EXPECT_EQ(test.Add(0).code(), absl::StatusCode::kFailedPrecondition);
   const int clusters = test.interval().clusters;
@@ -150,7 +151,7 @@ TEST(SequentialTestTest, ASettledTestTakesNoMore) {
 }
 
 TEST(SequentialTestTest, RejectsValuesThatAreNotFinite) {
-  SequentialTest test = TestOf();
+  SequentialTest test = SequentialTestOf();
   EXPECT_EQ(test.Add(std::numeric_limits<double>::quiet_NaN()).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(test.Add(std::numeric_limits<double>::infinity()).code(),

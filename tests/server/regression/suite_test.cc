@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace tilefarm::regression {
 namespace {
 

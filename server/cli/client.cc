@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "server/cli/call_limits.h"
+#include "server/cli/call_limits_internal.h"
 #include "server/services/rpc_status.h"
 #include "transport/channel.h"
 #include "transport/diagnose.h"

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
-#include "server/cli/call_limits.h"
+#include "server/cli/call_limits_internal.h"
 #include "server/cli/commands.h"
 #include "server/services/rpc_status.h"
 #include "transport/channel.h"

@@ -1,6 +1,6 @@
 // The limits of the client's calls of the server.
-#ifndef TILEFARM_SERVER_CLI_CALL_LIMITS_H_
-#define TILEFARM_SERVER_CLI_CALL_LIMITS_H_
+#ifndef TILEFARM_SERVER_CLI_CALL_LIMITS_INTERNAL_H_
+#define TILEFARM_SERVER_CLI_CALL_LIMITS_INTERNAL_H_
 
 #include <grpcpp/grpcpp.h>
 
@@ -23,4 +23,4 @@ inline void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
 
 }  // namespace tilefarm::cli
 
-#endif  // TILEFARM_SERVER_CLI_CALL_LIMITS_H_
+#endif  // TILEFARM_SERVER_CLI_CALL_LIMITS_INTERNAL_H_

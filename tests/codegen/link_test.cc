@@ -142,7 +142,7 @@ TEST(Link, EveryKindOfTargetThatIsListedHasCodeGeneration) {
       std::string(target::Parse("mips:r6").status().message()),
       testing::HasSubstr("generates no code for the target kind 'mips'; it "
                          "does for host, x86-64, aarch64, armv7, riscv64, "
-                         "wasm32, cuda, sim"));
+                         "wasm32, cuda, opencl, sim"));
 }
 
 TEST(Header, DocumentsBuffersAndThreads) {

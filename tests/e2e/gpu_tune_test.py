@@ -19,82 +19,27 @@ from served import SOURCE, Served
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 OPENCL, SIMULATOR = "opencl:pocl", "sim:sm_90a"
 TRIALS = 5
+SIZE = 500  # of row_sums, rows and columns
 
-HEAD = "from tvm.script import tir as T\n\n\n@T.prim_func\n"
-
-SOFTMAX = HEAD + '''def softmax(X: T.Buffer((32, 256), "float32"),
-            Y: T.Buffer((32, 256), "float32")):
-    M = T.alloc_buffer((32,), "float32")
-    E = T.alloc_buffer((32, 256), "float32")
-    S = T.alloc_buffer((32,), "float32")
-    for i, k in T.grid(32, 256):
-        with T.block("M"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                M[vi] = T.float32(-3.4e38)
-            M[vi] = T.max(M[vi], X[vi, vk])
-    for i, j in T.grid(32, 256):
-        with T.block("E"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            E[vi, vj] = T.exp(X[vi, vj] - M[vi])
-    for i, k in T.grid(32, 256):
-        with T.block("S"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                S[vi] = T.float32(0)
-            S[vi] = S[vi] + E[vi, vk]
-    for i, j in T.grid(32, 256):
-        with T.block("Y"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = E[vi, vj] / S[vi]
-'''
-
-ROW_SUMS = HEAD + '''def row_sums(X: T.Buffer((48, 500), "float32"),
-             Y: T.Buffer((48,), "float32")):
-    for i, k in T.grid(48, 500):
-        with T.block("Y"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                Y[vi] = T.float32(0)
-            Y[vi] = Y[vi] + X[vi, vk]
-'''
-
-CONV = HEAD + '''def conv2d(X: T.Buffer((1, 8, 14, 14), "float32"),
-           W: T.Buffer((16, 8, 3, 3), "float32"),
-           Y: T.Buffer((1, 16, 14, 14), "float32")):
-    P = T.alloc_buffer((1, 8, 16, 16), "float32")
-    for n, c, h, w in T.grid(1, 8, 16, 16):
-        with T.block("P"):
-            vn, vc, vh, vw = T.axis.remap("SSSS", [n, c, h, w])
-            P[vn, vc, vh, vw] = T.if_then_else(
-                1 <= vh and vh < 15 and 1 <= vw and vw < 15,
-                X[vn, vc, vh - 1, vw - 1], T.float32(0))
-    for n, o, h, w, c, r, s in T.grid(1, 16, 14, 14, 8, 3, 3):
-        with T.block("Y"):
-            vn, vo, vh, vw, vc, vr, vs = T.axis.remap(
-                "SSSSRRR", [n, o, h, w, c, r, s])
-            with T.init():
-                Y[vn, vo, vh, vw] = T.float32(0)
-            Y[vn, vo, vh, vw] = (Y[vn, vo, vh, vw]
-                                 + P[vn, vc, vh + vr, vw + vs]
-                                 * W[vo, vc, vr, vs])
-'''
-
-
-def example(name, *smaller):
-    text = (SOURCE / "examples" / name).read_text()
+def program(path, *smaller):
+    """One of the project's programs, with shorter loops."""
+    text = (SOURCE / path).read_text()
     for old, new in smaller:
         text = text.replace(old, new)
     return text
 
 
 PROGRAMS = {
-    "matmul": example("mm_relu.py", ("128", "64")),
-    "conv2d": CONV,
-    "softmax": SOFTMAX,
-    "layer_norm": example("layer_norm.py", ("128", "16"), ("768", "192")),
-    "row_sums": ROW_SUMS,
-    "attention": example("attention.py", ("256", "48")),
+    "matmul": program("examples/mm_relu.py", ("128", "64")),
+    "conv2d": program("examples/conv2d_3x3.py", ("64", "8"), ("56", "14"),
+                      ("57", "15"), ("58", "16")),
+    "softmax": program("tests/perf/programs/softmax_4608x8192.py",
+                       ("4608", "32"), ("8192", "256")),
+    "layer_norm": program("examples/layer_norm.py", ("128", "16"),
+                          ("768", "192")),
+    "row_sums": program("tests/perf/programs/row_sums_4096.py",
+                        ("4096", str(SIZE))),
+    "attention": program("examples/attention.py", ("256", "48")),
 }
 
 
@@ -148,14 +93,14 @@ class GpuTune(unittest.TestCase):
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertNotIn("default schedule", made.stderr)
         code = ctypes.CDLL(str(library))
-        given = (ctypes.c_float * (48 * 500))(*(
-            float(i % 7 - i // 500) for i in range(48 * 500)))
-        sums = (ctypes.c_float * 48)()
+        given = (ctypes.c_float * (SIZE * SIZE))(*(
+            float(i % 7 - i // SIZE % 50) for i in range(SIZE * SIZE)))
+        sums = (ctypes.c_float * SIZE)()
         code.row_sums_error.restype = ctypes.c_char_p
         self.assertEqual(code.row_sums(given, sums), 0, code.row_sums_error())
-        for row in range(48):
-            want = sum(given[row * 500:(row + 1) * 500])
-            self.assertAlmostEqual(sums[row], want, delta=1e-3 * 500)
+        for row in range(SIZE):
+            want = sum(given[row * SIZE:(row + 1) * SIZE])
+            self.assertAlmostEqual(sums[row], want, delta=1e-3 * SIZE)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 # RUN: --target cuda:sm_80 --stage barriers
-# 64 threads sum a row: shuffles within both warps, then shared memory.
+# RUN: --target opencl:generic --stage barriers | --check-prefix=PAIRS
+# 64 threads sum a row: shuffles within both warps, then shared memory. Without
+# shuffles they add pairs there; the last pair is added by each thread.
 @T.prim_func
 def main(A: T.Buffer((8, 256), "float32"), B: T.Buffer((8,), "float32")):
     for i in T.thread_binding(8, thread="blockIdx.x"):
@@ -21,3 +23,15 @@ def main(A: T.Buffer((8, 256), "float32"), B: T.Buffer((8,), "float32")):
 # CHECK: T.evaluate(T.barrier())
 # CHECK-NEXT: for group in range(2):
 # CHECK: if threadIdx_x == 0:
+# PAIRS: B_partials[threadIdx_x] = B_partial[0]
+# PAIRS-NEXT: T.evaluate(T.barrier())
+# PAIRS-NEXT: if threadIdx_x < 32:
+# PAIRS-NEXT: B_partials[threadIdx_x] = B_partials[threadIdx_x] + B_partials[threadIdx_x + 32]
+# PAIRS-NEXT: T.evaluate(T.barrier())
+# PAIRS-NEXT: if threadIdx_x < 16:
+# PAIRS: if threadIdx_x < 2:
+# PAIRS-NEXT: B_partials[threadIdx_x] = B_partials[threadIdx_x] + B_partials[threadIdx_x + 2]
+# PAIRS-NEXT: T.evaluate(T.barrier())
+# PAIRS-NEXT: B_partial[0] = B_partials[0] + B_partials[1]
+# PAIRS-NEXT: if threadIdx_x == 0:
+# PAIRS-NOT: shuffle

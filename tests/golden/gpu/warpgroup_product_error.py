@@ -6,6 +6,7 @@
 # RUN-FAIL: --stage pipeline --target cuda:sm_90a --function across | --check-prefix=ACROSS
 # RUN-FAIL: --stage pipeline --target cuda:sm_90a --function once | --check-prefix=ONCE
 # RUN-FAIL: --stage pipeline --target cuda:sm_80 --function model | --check-prefix=MODEL
+# RUN-FAIL: --stage asm --target opencl:generic --function model | --check-prefix=MODEL
 @I.ir_module
 class Module:
     @T.prim_func

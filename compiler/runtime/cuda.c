@@ -3,16 +3,10 @@
  * and are read without a lock. */
 #include "compiler/runtime/cuda_driver.h"
 #include "compiler/runtime/gpu.h"
+#include "compiler/runtime/gpu_modules.h"
 #include "compiler/runtime/platform.h"
 
 enum { kWorkspaceAlignment = 256, kLogBytes = 3072 };
-
-/* A function's kernels in a module. */
-struct Prepared {
-  struct Prepared* next;
-  const struct tf_gpu_function* function;
-  void* kernels[]; /* CUfunction */
-};
 
 /* Workspace of one stream, in drivers without pools of memory. */
 struct Workspace {
@@ -29,7 +23,7 @@ struct tf_gpu_module {
   unsigned long long context_id; /* 0 if the driver has no numbers */
   void* module;
   void* pool; /* for workspace; null: `workspaces` */
-  struct Prepared* prepared;
+  struct tf_gpu_prepared* prepared;
   /* Held while kernels that use `workspaces` are enqueued, since two calls
    * on one stream share a workspace. */
   struct tf_mutex workspace_mutex;
@@ -43,40 +37,15 @@ static int32_t primary_device;
 
 typedef const struct tf_cuda_driver Driver;
 
-/* Null if there is no memory. */
-static void* Zeroed(size_t bytes) {
-  void* block = aligned_alloc(64, (bytes + 63) / 64 * 64);
-  if (block != NULL) memset(block, 0, bytes);
-  return block;
-}
-
-static int32_t NoMemory(void) {
-  return tf_rt_gpu_fail(TF_GPU_FAILED, "no memory on the host");
-}
-
 /* Contexts ----------------------------------------------------------------- */
-
-/* A device's number from TILEFARM_CUDA_DEVICE. Negative if that is wrong. */
-static int32_t ChosenDevice(void) {
-  const char* text = getenv("TILEFARM_CUDA_DEVICE");
-  if (text == NULL || *text == 0) return 0;
-  int32_t number = 0;
-  for (; *text != 0; ++text) {
-    if (*text < '0' || *text > '9' || number > 9999) return -1;
-    number = number * 10 + (*text - '0');
-  }
-  return number;
-}
 
 /* Retains the primary context. The mutex is locked. */
 static int32_t RetainPrimary(Driver* driver) {
   if (primary != NULL) return 0;
-  const int32_t number = ChosenDevice();
-  if (number < 0) {
-    return tf_rt_gpu_fail(TF_GPU_FAILED,
-                          "TILEFARM_CUDA_DEVICE is not a number");
-  }
-  int32_t error = driver->device(&primary_device, number);
+  int32_t number = 0;
+  int32_t error = tf_rt_gpu_chosen_device("TILEFARM_CUDA_DEVICE", &number);
+  if (error != 0) return error;
+  error = driver->device(&primary_device, number);
   if (error != 0) {
     char object[32];
     snprintf(object, sizeof(object), "device %d", number);
@@ -168,8 +137,8 @@ static int32_t LoadModule(Driver* driver,
   struct tf_gpu_state* state = function->state;
   *result = FindModule(state, context, id);
   if (*result != NULL) return 0;
-  struct tf_gpu_module* module = Zeroed(sizeof(struct tf_gpu_module));
-  if (module == NULL) return NoMemory();
+  struct tf_gpu_module* module = tf_rt_gpu_zeroed(sizeof(struct tf_gpu_module));
+  if (module == NULL) return tf_rt_gpu_no_memory();
   char log[kLogBytes];
   log[0] = 0;
   const int32_t options[] = {TF_CUDA_JIT_ERROR_LOG,
@@ -186,37 +155,19 @@ static int32_t LoadModule(Driver* driver,
   module->context = context;
   module->context_id = id;
   module->pool = MakePool(driver);
-  module->next = state->modules;
-  __atomic_store_n(&state->modules, module, __ATOMIC_RELEASE);
-  if (!state->listed) {
-    state->listed = 1;
-    state->next = states;
-    states = state;
-  }
+  tf_rt_gpu_add_module(module, &module->next, state, &states);
   *result = module;
   return 0;
-}
-
-static struct Prepared* FindPrepared(struct tf_gpu_module* module,
-                                     const struct tf_gpu_function* function) {
-  struct Prepared* prepared =
-      __atomic_load_n(&module->prepared, __ATOMIC_ACQUIRE);
-  while (prepared != NULL && prepared->function != function) {
-    prepared = prepared->next;
-  }
-  return prepared;
 }
 
 /* Looks up the function's kernels. The mutex is locked. */
 static int32_t PrepareKernels(Driver* driver, struct tf_gpu_module* module,
                               const struct tf_gpu_function* function,
-                              struct Prepared** result) {
-  *result = FindPrepared(module, function);
+                              struct tf_gpu_prepared** result) {
+  *result = tf_rt_gpu_find_prepared(&module->prepared, function);
   if (*result != NULL) return 0;
-  struct Prepared* prepared = Zeroed(sizeof(struct Prepared) +
-                                     (size_t)function->kernels * sizeof(void*));
-  if (prepared == NULL) return NoMemory();
-  prepared->function = function;
+  struct tf_gpu_prepared* prepared = tf_rt_gpu_make_prepared(function);
+  if (prepared == NULL) return tf_rt_gpu_no_memory();
   for (int32_t i = 0; i < function->kernels; ++i) {
     const struct tf_gpu_kernel* kernel = &function->kernel[i];
     const char* call = "cuModuleGetFunction";
@@ -233,18 +184,19 @@ static int32_t PrepareKernels(Driver* driver, struct tf_gpu_module* module,
       return tf_rt_cuda_fail(driver, call, kernel->name, error, NULL);
     }
   }
-  prepared->next = module->prepared;
-  __atomic_store_n(&module->prepared, prepared, __ATOMIC_RELEASE);
+  tf_rt_gpu_add_prepared(prepared, &module->prepared);
   *result = prepared;
   return 0;
 }
 
 static int32_t Prepare(Driver* driver, const struct tf_gpu_function* function,
                        void* context, struct tf_gpu_module** module,
-                       struct Prepared** prepared) {
+                       struct tf_gpu_prepared** prepared) {
   const unsigned long long id = ContextId(driver, context);
   *module = FindModule(function->state, context, id);
-  *prepared = *module == NULL ? NULL : FindPrepared(*module, function);
+  *prepared = *module == NULL
+                  ? NULL
+                  : tf_rt_gpu_find_prepared(&(*module)->prepared, function);
   if (*prepared != NULL) return 0;
   pthread_mutex_lock(&mutex);
   int32_t status = LoadModule(driver, function, context, id, module);
@@ -273,8 +225,8 @@ static int32_t StreamWorkspace(Driver* driver, struct tf_gpu_module* module,
     workspace = workspace->next;
   }
   if (workspace == NULL) {
-    workspace = Zeroed(sizeof(struct Workspace));
-    if (workspace == NULL) return NoMemory();
+    workspace = tf_rt_gpu_zeroed(sizeof(struct Workspace));
+    if (workspace == NULL) return tf_rt_gpu_no_memory();
     workspace->stream = stream;
     workspace->next = module->workspaces;
     module->workspaces = workspace;
@@ -324,7 +276,7 @@ static int32_t EncodeMap(Driver* driver, const struct tf_gpu_kernel* kernel,
                                             "bytes");
 }
 
-static int32_t Launch(Driver* driver, const struct Prepared* prepared,
+static int32_t Launch(Driver* driver, const struct tf_gpu_prepared* prepared,
                       tf_device_pointer* buffers, void* stream) {
   const struct tf_gpu_function* function = prepared->function;
   for (int32_t k = 0; k < function->kernels; ++k) {
@@ -356,7 +308,7 @@ static int32_t Launch(Driver* driver, const struct Prepared* prepared,
 /* Enqueues the kernels; `buffers` has the parameters and room for workspaces.
  */
 static int32_t Enqueue(Driver* driver, struct tf_gpu_module* module,
-                       const struct Prepared* prepared,
+                       const struct tf_gpu_prepared* prepared,
                        tf_device_pointer* buffers, void* stream) {
   const struct tf_gpu_function* function = prepared->function;
   size_t bytes = 0;
@@ -481,7 +433,7 @@ static int32_t Finish(Driver* driver, const struct tf_gpu_function* function,
 }
 
 static int32_t RunAndWait(Driver* driver, struct tf_gpu_module* module,
-                          const struct Prepared* prepared,
+                          const struct tf_gpu_prepared* prepared,
                           void* const* parameters, tf_device_pointer* buffers,
                           void* stream) {
   const struct tf_gpu_function* function = prepared->function;
@@ -519,7 +471,7 @@ int32_t tf_rt_cuda_run(const struct tf_gpu_function* function,
   status = Enter(driver, &context, &pushed);
   if (status != 0) return status;
   struct tf_gpu_module* module = NULL;
-  struct Prepared* prepared = NULL;
+  struct tf_gpu_prepared* prepared = NULL;
   status = Prepare(driver, function, context, &module, &prepared);
   if (status == 0) {
     status =
@@ -551,7 +503,7 @@ static void UnloadModule(Driver* driver, struct tf_gpu_module* module) {
     free(workspace);
   }
   while (module->prepared != NULL) {
-    struct Prepared* prepared = module->prepared;
+    struct tf_gpu_prepared* prepared = module->prepared;
     module->prepared = prepared->next;
     free(prepared);
   }

@@ -2,16 +2,13 @@
 #include "compiler/runtime/cuda_driver.h"
 
 #include "compiler/runtime/gpu.h"
+#include "compiler/runtime/gpu_modules.h"
 #include "compiler/runtime/platform.h"
 
 #define TF_ENTRY(name, field, required) \
   { name, offsetof(struct tf_cuda_driver, field), required }
 
-static const struct Entry {
-  const char* name;
-  size_t offset;
-  int32_t required;
-} kEntries[] = {
+static const struct tf_gpu_entry kEntries[] = {
     TF_ENTRY("cuInit", init, 1),
     TF_ENTRY("cuCtxGetCurrent", current, 1),
     TF_ENTRY("cuCtxPushCurrent_v2", push, 1),
@@ -44,6 +41,14 @@ static const struct Entry {
     TF_ENTRY("cuTensorMapEncodeTiled", encode_map, 0),
 };
 
+static const struct tf_gpu_library kLibrary = {
+    "TILEFARM_CUDA_DRIVER",
+    "libcuda.so.1",
+    "install NVIDIA's driver",
+    "install a newer driver of NVIDIA",
+    kEntries,
+    sizeof(kEntries) / sizeof(kEntries[0])};
+
 static struct tf_mutex mutex;
 static void* library;
 static struct tf_cuda_driver functions;
@@ -62,27 +67,10 @@ int32_t tf_rt_cuda_fail(const struct tf_cuda_driver* driver, const char* call,
 
 /* 0, or the result of tf_rt_gpu_fail. The mutex is locked. */
 static int32_t Open(void) {
-  const char* chosen = getenv("TILEFARM_CUDA_DRIVER");
-  const char* path = chosen == NULL || *chosen == 0 ? "libcuda.so.1" : chosen;
-  /* The library stays in the process, because its threads may run on. */
-  void* opened = dlopen(path, TF_RTLD_NOW | TF_RTLD_NODELETE);
-  if (opened == NULL) {
-    const char* why = dlerror();
-    return tf_rt_gpu_fail(TF_GPU_NO_DRIVER,
-                          "%s is not here: install NVIDIA's driver (%s)", path,
-                          why == NULL ? "no reason given" : why);
-  }
-  for (size_t i = 0; i < sizeof(kEntries) / sizeof(kEntries[0]); ++i) {
-    void* found = dlsym(opened, kEntries[i].name);
-    if (found == NULL && kEntries[i].required) {
-      dlclose(opened);
-      return tf_rt_gpu_fail(
-          TF_GPU_NO_DRIVER,
-          "%s has no function %s: install a newer driver of NVIDIA", path,
-          kEntries[i].name);
-    }
-    *(void**)(void*)((char*)&functions + kEntries[i].offset) = found;
-  }
+  void* opened = NULL;
+  const int32_t missing =
+      tf_rt_gpu_open_library(&kLibrary, &functions, &opened);
+  if (missing != 0) return missing;
   const int32_t error = functions.init(0);
   if (error != 0) {
     const int32_t status =
@@ -95,14 +83,7 @@ static int32_t Open(void) {
 }
 
 const struct tf_cuda_driver* tf_rt_cuda_driver(int32_t* status) {
-  *status = 0;
-  if (__c11_atomic_load(&is_open, __ATOMIC_ACQUIRE)) return &functions;
-  pthread_mutex_lock(&mutex);
-  if (!__c11_atomic_load(&is_open, __ATOMIC_RELAXED)) {
-    *status = Open();
-    if (*status == 0) __c11_atomic_store(&is_open, 1, __ATOMIC_RELEASE);
-  }
-  pthread_mutex_unlock(&mutex);
+  *status = tf_rt_gpu_open_once(&mutex, &is_open, Open);
   return *status == 0 ? &functions : NULL;
 }
 

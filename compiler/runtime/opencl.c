@@ -2,6 +2,7 @@
  * device, and stays until the artifact is unloaded. Lists of modules and of
  * functions only grow, so that they are read without a lock. */
 #include "compiler/runtime/gpu.h"
+#include "compiler/runtime/gpu_modules.h"
 #include "compiler/runtime/opencl_driver.h"
 #include "compiler/runtime/opencl_place.h"
 #include "compiler/runtime/platform.h"
@@ -10,13 +11,6 @@ enum { kLogBytes = 3072 };
 
 /* Without warnings, which some drivers put after the errors in the log. */
 static const char kBuildOptions[] = "-cl-std=CL1.2 -w";
-
-/* A function's kernels in a module. */
-struct Prepared {
-  struct Prepared* next;
-  const struct tf_gpu_function* function;
-  void* kernels[]; /* cl_kernel, one for each launch */
-};
 
 /* Workspaces of one queue. Calls share them, because the queue is in order. */
 struct Workspace {
@@ -33,7 +27,7 @@ struct tf_gpu_module {
   void* context; /* retained, so that no other gets its address */
   void* device;
   void* program;
-  struct Prepared* prepared;
+  struct tf_gpu_prepared* prepared;
   /* Held while a call is enqueued: a kernel has one set of arguments, and calls
    * on one queue share workspaces. */
   struct tf_mutex launch_mutex;
@@ -44,17 +38,6 @@ static struct tf_mutex mutex; /* of all below and of all lists' heads */
 static struct tf_gpu_state* states;
 
 typedef const struct tf_opencl_driver Driver;
-
-/* Null if there is no memory. */
-static void* Zeroed(size_t bytes) {
-  void* block = aligned_alloc(64, (bytes + 63) / 64 * 64);
-  if (block != NULL) memset(block, 0, bytes);
-  return block;
-}
-
-static int32_t NoMemory(void) {
-  return tf_rt_gpu_fail(TF_GPU_FAILED, "no memory on the host");
-}
 
 /* Modules ------------------------------------------------------------------ */
 
@@ -77,7 +60,7 @@ static int32_t FailBuild(Driver* driver, void* program, void* device,
   if (driver->build_info(program, device, TF_CL_PROGRAM_BUILD_LOG, 0, NULL,
                          &bytes) == 0 &&
       bytes > 0) {
-    log = Zeroed(bytes + 1);
+    log = tf_rt_gpu_zeroed(bytes + 1);
   }
   const char* end_of_log = NULL;
   if (log != NULL &&
@@ -118,8 +101,8 @@ static int32_t LoadModule(Driver* driver,
   struct tf_gpu_state* state = function->state;
   *result = FindModule(state, place);
   if (*result != NULL) return 0;
-  struct tf_gpu_module* module = Zeroed(sizeof(struct tf_gpu_module));
-  if (module == NULL) return NoMemory();
+  struct tf_gpu_module* module = tf_rt_gpu_zeroed(sizeof(struct tf_gpu_module));
+  if (module == NULL) return tf_rt_gpu_no_memory();
   const int32_t status =
       BuildProgram(driver, function->image, place, &module->program);
   if (status != 0) {
@@ -129,25 +112,9 @@ static int32_t LoadModule(Driver* driver,
   driver->retain_context(place->context);
   module->context = place->context;
   module->device = place->device;
-  module->next = state->modules;
-  __atomic_store_n(&state->modules, module, __ATOMIC_RELEASE);
-  if (!state->listed) {
-    state->listed = 1;
-    state->next = states;
-    states = state;
-  }
+  tf_rt_gpu_add_module(module, &module->next, state, &states);
   *result = module;
   return 0;
-}
-
-static struct Prepared* FindPrepared(struct tf_gpu_module* module,
-                                     const struct tf_gpu_function* function) {
-  struct Prepared* prepared =
-      __atomic_load_n(&module->prepared, __ATOMIC_ACQUIRE);
-  while (prepared != NULL && prepared->function != function) {
-    prepared = prepared->next;
-  }
-  return prepared;
 }
 
 /* Fails if a kernel needs more local memory than the device has. Drivers report
@@ -202,7 +169,7 @@ static int32_t MakeKernel(Driver* driver, const struct tf_gpu_module* module,
                         (unsigned long long)most);
 }
 
-static void ReleasePrepared(Driver* driver, struct Prepared* prepared) {
+static void ReleasePrepared(Driver* driver, struct tf_gpu_prepared* prepared) {
   for (int32_t i = 0; i < prepared->function->kernels; ++i) {
     if (prepared->kernels[i] != NULL) {
       driver->release_kernel(prepared->kernels[i]);
@@ -214,13 +181,11 @@ static void ReleasePrepared(Driver* driver, struct Prepared* prepared) {
 /* Makes the function's kernels. The mutex is locked. */
 static int32_t PrepareKernels(Driver* driver, struct tf_gpu_module* module,
                               const struct tf_gpu_function* function,
-                              struct Prepared** result) {
-  *result = FindPrepared(module, function);
+                              struct tf_gpu_prepared** result) {
+  *result = tf_rt_gpu_find_prepared(&module->prepared, function);
   if (*result != NULL) return 0;
-  struct Prepared* prepared = Zeroed(sizeof(struct Prepared) +
-                                     (size_t)function->kernels * sizeof(void*));
-  if (prepared == NULL) return NoMemory();
-  prepared->function = function;
+  struct tf_gpu_prepared* prepared = tf_rt_gpu_make_prepared(function);
+  if (prepared == NULL) return tf_rt_gpu_no_memory();
   for (int32_t i = 0; i < function->kernels; ++i) {
     const int32_t status =
         MakeKernel(driver, module, &function->kernel[i], &prepared->kernels[i]);
@@ -229,8 +194,7 @@ static int32_t PrepareKernels(Driver* driver, struct tf_gpu_module* module,
       return status;
     }
   }
-  prepared->next = module->prepared;
-  __atomic_store_n(&module->prepared, prepared, __ATOMIC_RELEASE);
+  tf_rt_gpu_add_prepared(prepared, &module->prepared);
   *result = prepared;
   return 0;
 }
@@ -238,9 +202,11 @@ static int32_t PrepareKernels(Driver* driver, struct tf_gpu_module* module,
 static int32_t Prepare(Driver* driver, const struct tf_gpu_function* function,
                        const struct tf_opencl_place* place,
                        struct tf_gpu_module** module,
-                       struct Prepared** prepared) {
+                       struct tf_gpu_prepared** prepared) {
   *module = FindModule(function->state, place);
-  *prepared = *module == NULL ? NULL : FindPrepared(*module, function);
+  *prepared = *module == NULL
+                  ? NULL
+                  : tf_rt_gpu_find_prepared(&(*module)->prepared, function);
   if (*prepared != NULL) return 0;
   pthread_mutex_lock(&mutex);
   int32_t status = CheckLocalMemory(driver, function, place->device);
@@ -274,8 +240,8 @@ static int32_t UseWorkspaces(Driver* driver, struct tf_gpu_module* module,
     workspace = workspace->next;
   }
   if (workspace == NULL) {
-    workspace = Zeroed(sizeof(struct Workspace));
-    if (workspace == NULL) return NoMemory();
+    workspace = tf_rt_gpu_zeroed(sizeof(struct Workspace));
+    if (workspace == NULL) return tf_rt_gpu_no_memory();
     workspace->queue = queue;
     workspace->next = module->workspaces;
     module->workspaces = workspace;
@@ -331,7 +297,7 @@ static int32_t Launch(Driver* driver, const struct tf_gpu_kernel* kernel,
 /* Enqueues the kernels; `buffers` has the parameters and room for workspaces,
  * all null. `events` gets the event of each launch, if not null. */
 static int32_t Enqueue(Driver* driver, struct tf_gpu_module* module,
-                       const struct Prepared* prepared, void** buffers,
+                       const struct tf_gpu_prepared* prepared, void** buffers,
                        void* queue, void** events) {
   const struct tf_gpu_function* function = prepared->function;
   pthread_mutex_lock(&module->launch_mutex);
@@ -345,8 +311,8 @@ static int32_t Enqueue(Driver* driver, struct tf_gpu_module* module,
 }
 
 static int32_t EnqueueAndFlush(Driver* driver, struct tf_gpu_module* module,
-                               const struct Prepared* prepared, void** buffers,
-                               void* queue) {
+                               const struct tf_gpu_prepared* prepared,
+                               void** buffers, void* queue) {
   const int32_t status =
       Enqueue(driver, module, prepared, buffers, queue, NULL);
   const int32_t error = driver->flush(queue);
@@ -425,12 +391,13 @@ static int32_t Finish(Driver* driver, const struct tf_gpu_function* function,
 }
 
 static int32_t RunAndWait(Driver* driver, struct tf_gpu_module* module,
-                          const struct Prepared* prepared,
+                          const struct tf_gpu_prepared* prepared,
                           void* const* parameters, void** buffers,
                           const struct tf_opencl_place* place) {
   const struct tf_gpu_function* function = prepared->function;
-  void** events = Zeroed((size_t)(function->kernels + 1) * sizeof(void*));
-  if (events == NULL) return NoMemory();
+  void** events =
+      tf_rt_gpu_zeroed((size_t)(function->kernels + 1) * sizeof(void*));
+  if (events == NULL) return tf_rt_gpu_no_memory();
   int32_t status = CopyToDevice(driver, function, parameters, place, buffers);
   if (status == 0) {
     status = Enqueue(driver, module, prepared, buffers, place->queue, events);
@@ -471,7 +438,7 @@ int32_t tf_rt_opencl_run(const struct tf_gpu_function* function,
   status = tf_rt_opencl_place(driver, queue, wait, &place);
   if (status != 0) return status;
   struct tf_gpu_module* module = NULL;
-  struct Prepared* prepared = NULL;
+  struct tf_gpu_prepared* prepared = NULL;
   status = Prepare(driver, function, &place, &module, &prepared);
   if (status != 0) return status;
   return wait
@@ -492,7 +459,7 @@ static void UnloadModule(Driver* driver, struct tf_gpu_module* module) {
     free(workspace);
   }
   while (module->prepared != NULL) {
-    struct Prepared* prepared = module->prepared;
+    struct tf_gpu_prepared* prepared = module->prepared;
     module->prepared = prepared->next;
     ReleasePrepared(driver, prepared);
   }

@@ -2,15 +2,13 @@
 #include "compiler/runtime/opencl_driver.h"
 
 #include "compiler/runtime/gpu.h"
+#include "compiler/runtime/gpu_modules.h"
 #include "compiler/runtime/platform.h"
 
 #define TF_ENTRY(name, field) \
-  { name, offsetof(struct tf_opencl_driver, field) }
+  { name, offsetof(struct tf_opencl_driver, field), 1 }
 
-static const struct Entry {
-  const char* name;
-  size_t offset;
-} kEntries[] = {
+static const struct tf_gpu_entry kEntries[] = {
     TF_ENTRY("clGetPlatformIDs", platforms),
     TF_ENTRY("clGetDeviceIDs", devices),
     TF_ENTRY("clGetDeviceInfo", device_info),
@@ -39,6 +37,14 @@ static const struct Entry {
     TF_ENTRY("clGetEventInfo", event_info),
     TF_ENTRY("clReleaseEvent", release_event),
 };
+
+static const struct tf_gpu_library kLibrary = {
+    "TILEFARM_OPENCL_DRIVER",
+    "libOpenCL.so.1",
+    "install the device's OpenCL driver and a loader such as ocl-icd",
+    "install one of OpenCL 1.2 or later",
+    kEntries,
+    sizeof(kEntries) / sizeof(kEntries[0])};
 
 /* Names of errors by their negated numbers. */
 static const char* const kRunErrors[] = {
@@ -123,46 +129,20 @@ static void OnExit(void* argument) {
 
 /* 0, or the result of tf_rt_gpu_fail. The mutex is locked. */
 static int32_t Open(void) {
-  const char* chosen = getenv("TILEFARM_OPENCL_DRIVER");
-  const char* path = chosen == NULL || *chosen == 0 ? "libOpenCL.so.1" : chosen;
-  /* The library stays in the process, because drivers' threads may run on. */
-  void* opened = dlopen(path, TF_RTLD_NOW | TF_RTLD_NODELETE);
-  if (opened == NULL) {
-    const char* why = dlerror();
-    return tf_rt_gpu_fail(
-        TF_GPU_NO_DRIVER,
-        "%s is not here: install the device's OpenCL driver and a loader such "
-        "as ocl-icd (%s)",
-        path, why == NULL ? "no reason given" : why);
-  }
-  for (size_t i = 0; i < sizeof(kEntries) / sizeof(kEntries[0]); ++i) {
-    void* found = dlsym(opened, kEntries[i].name);
-    if (found == NULL) {
-      dlclose(opened);
-      return tf_rt_gpu_fail(TF_GPU_NO_DRIVER,
-                            "%s has no function %s: install one of OpenCL 1.2 "
-                            "or later",
-                            path, kEntries[i].name);
-    }
-    *(void**)(void*)((char*)&functions + kEntries[i].offset) = found;
-  }
+  void* opened = NULL;
+  const int32_t missing =
+      tf_rt_gpu_open_library(&kLibrary, &functions, &opened);
+  if (missing != 0) return missing;
   if (__cxa_atexit(OnExit, NULL, &exit_owner) != 0) {
     dlclose(opened);
-    return tf_rt_gpu_fail(TF_GPU_FAILED, "no memory on the host");
+    return tf_rt_gpu_no_memory();
   }
   library = opened;
   return 0;
 }
 
 const struct tf_opencl_driver* tf_rt_opencl_driver(int32_t* status) {
-  *status = 0;
-  if (__c11_atomic_load(&is_open, __ATOMIC_ACQUIRE)) return &functions;
-  pthread_mutex_lock(&mutex);
-  if (!__c11_atomic_load(&is_open, __ATOMIC_RELAXED)) {
-    *status = Open();
-    if (*status == 0) __c11_atomic_store(&is_open, 1, __ATOMIC_RELEASE);
-  }
-  pthread_mutex_unlock(&mutex);
+  *status = tf_rt_gpu_open_once(&mutex, &is_open, Open);
   return *status == 0 ? &functions : NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/runtime/opencl_place.h"
 
 #include "compiler/runtime/gpu.h"
+#include "compiler/runtime/gpu_modules.h"
 #include "compiler/runtime/platform.h"
 
 enum { kMostPlatforms = 64, kMostDevices = 64 };
@@ -11,18 +12,6 @@ typedef const struct tf_opencl_driver Driver;
 static struct tf_mutex mutex;
 /* The artifact's own; the queue is null until it is made. */
 static struct tf_opencl_place own;
-
-/* A device's number from TILEFARM_OPENCL_DEVICE. Negative if that is wrong. */
-static int32_t ChosenDevice(void) {
-  const char* text = getenv("TILEFARM_OPENCL_DEVICE");
-  if (text == NULL || *text == 0) return 0;
-  int32_t number = 0;
-  for (; *text != 0; ++text) {
-    if (*text < '0' || *text > '9' || number > 9999) return -1;
-    number = number * 10 + (*text - '0');
-  }
-  return number;
-}
 
 static uint32_t Least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -61,13 +50,11 @@ static int32_t FindDevice(Driver* driver, int32_t number, void** platform,
 /* Makes the artifact's own context and queue. The mutex is locked. */
 static int32_t MakeOwnQueue(Driver* driver) {
   if (own.queue != NULL) return 0;
-  const int32_t number = ChosenDevice();
-  if (number < 0) {
-    return tf_rt_gpu_fail(TF_GPU_FAILED,
-                          "TILEFARM_OPENCL_DEVICE is not a number");
-  }
+  int32_t number = 0;
+  int32_t status = tf_rt_gpu_chosen_device("TILEFARM_OPENCL_DEVICE", &number);
+  if (status != 0) return status;
   void *platform = NULL, *device = NULL;
-  const int32_t status = FindDevice(driver, number, &platform, &device);
+  status = FindDevice(driver, number, &platform, &device);
   if (status != 0) return status;
   char object[32];
   snprintf(object, sizeof(object), "device %d", number);

@@ -2,8 +2,8 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "worker/runner/driver_library.h"
 #include "worker/runner/nvml.h"
 
 namespace tilefarm::worker {
@@ -21,52 +21,39 @@ std::string Failure(const CudaDriver& driver, const char* call,
 }  // namespace
 
 std::string CudaDriver::Load() {
-  const char* path = getenv("TILEFARM_CUDA_DRIVER");
-  if (path == nullptr || path[0] == '\0') path = kCudaLibrary;
-  void* const library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) {
-    return std::string(path) + " is not here: " + dlerror();
-  }
-  std::string missing;
-  const auto take = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-        dlsym(library, name));
-    if (function == nullptr && missing.empty()) missing = name;
-  };
-  take(Init, "cuInit");
-  take(DriverGetVersion, "cuDriverGetVersion");
-  take(DeviceGetCount, "cuDeviceGetCount");
-  take(DeviceGet, "cuDeviceGet");
-  take(DeviceGetName, "cuDeviceGetName");
-  take(DeviceGetAttribute, "cuDeviceGetAttribute");
-  take(DeviceTotalMem, "cuDeviceTotalMem_v2");
-  take(DeviceGetPciBusId, "cuDeviceGetPCIBusId");
-  take(PrimaryCtxSetFlags, "cuDevicePrimaryCtxSetFlags_v2");
-  take(PrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
-  take(CtxSetCurrent, "cuCtxSetCurrent");
-  take(CtxSynchronize, "cuCtxSynchronize");
-  take(MemAlloc, "cuMemAlloc_v2");
-  take(MemFree, "cuMemFree_v2");
-  take(MemGetInfo, "cuMemGetInfo_v2");
-  take(MemcpyHtoD, "cuMemcpyHtoD_v2");
-  take(MemcpyDtoH, "cuMemcpyDtoH_v2");
-  take(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2");
-  take(MemsetD8Async, "cuMemsetD8Async");
-  take(MemsetD32Async, "cuMemsetD32Async");
-  take(StreamCreate, "cuStreamCreate");
-  take(StreamSynchronize, "cuStreamSynchronize");
-  take(EventCreate, "cuEventCreate");
-  take(EventRecord, "cuEventRecord");
-  take(EventElapsedTime, "cuEventElapsedTime");
-  take(ModuleLoadData, "cuModuleLoadData");
-  take(ModuleGetFunction, "cuModuleGetFunction");
-  take(ModuleUnload, "cuModuleUnload");
-  take(LaunchKernel, "cuLaunchKernel");
-  take(GetErrorName, "cuGetErrorName");
-  take(GetErrorString, "cuGetErrorString");
-  if (!missing.empty()) {
-    return std::string(path) + " has no function " + missing;
-  }
+  DriverLibrary library("TILEFARM_CUDA_DRIVER", kCudaLibrary, RTLD_GLOBAL);
+  library.Take(Init, "cuInit");
+  library.Take(DriverGetVersion, "cuDriverGetVersion");
+  library.Take(DeviceGetCount, "cuDeviceGetCount");
+  library.Take(DeviceGet, "cuDeviceGet");
+  library.Take(DeviceGetName, "cuDeviceGetName");
+  library.Take(DeviceGetAttribute, "cuDeviceGetAttribute");
+  library.Take(DeviceTotalMem, "cuDeviceTotalMem_v2");
+  library.Take(DeviceGetPciBusId, "cuDeviceGetPCIBusId");
+  library.Take(PrimaryCtxSetFlags, "cuDevicePrimaryCtxSetFlags_v2");
+  library.Take(PrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
+  library.Take(CtxSetCurrent, "cuCtxSetCurrent");
+  library.Take(CtxSynchronize, "cuCtxSynchronize");
+  library.Take(MemAlloc, "cuMemAlloc_v2");
+  library.Take(MemFree, "cuMemFree_v2");
+  library.Take(MemGetInfo, "cuMemGetInfo_v2");
+  library.Take(MemcpyHtoD, "cuMemcpyHtoD_v2");
+  library.Take(MemcpyDtoH, "cuMemcpyDtoH_v2");
+  library.Take(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2");
+  library.Take(MemsetD8Async, "cuMemsetD8Async");
+  library.Take(MemsetD32Async, "cuMemsetD32Async");
+  library.Take(StreamCreate, "cuStreamCreate");
+  library.Take(StreamSynchronize, "cuStreamSynchronize");
+  library.Take(EventCreate, "cuEventCreate");
+  library.Take(EventRecord, "cuEventRecord");
+  library.Take(EventElapsedTime, "cuEventElapsedTime");
+  library.Take(ModuleLoadData, "cuModuleLoadData");
+  library.Take(ModuleGetFunction, "cuModuleGetFunction");
+  library.Take(ModuleUnload, "cuModuleUnload");
+  library.Take(LaunchKernel, "cuLaunchKernel");
+  library.Take(GetErrorName, "cuGetErrorName");
+  library.Take(GetErrorString, "cuGetErrorString");
+  if (!library.error().empty()) return library.error();
   const CudaResult result = Init(0);
   return result == 0 ? "" : Failure(*this, "cuInit", result);
 }

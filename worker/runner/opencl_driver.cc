@@ -2,10 +2,11 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <string_view>
+
+#include "worker/runner/driver_library.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -145,45 +146,33 @@ std::string FindDevice(const OpenClDriver& driver, int number,
 }  // namespace
 
 std::string OpenClDriver::Load() {
-  const char* path = getenv("TILEFARM_OPENCL_DRIVER");
-  if (path == nullptr || path[0] == '\0') path = kOpenClLibrary;
-  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return std::string(path) + " is not here: " + dlerror();
-  }
-  std::string missing;
-  const auto take = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-        dlsym(library, name));
-    if (function == nullptr && missing.empty()) missing = name;
-  };
-  take(GetPlatformIds, "clGetPlatformIDs");
-  take(GetPlatformInfo, "clGetPlatformInfo");
-  take(GetDeviceIds, "clGetDeviceIDs");
-  take(GetDeviceInfo, "clGetDeviceInfo");
-  take(CreateContext, "clCreateContext");
-  take(CreateCommandQueue, "clCreateCommandQueue");
-  take(CreateBuffer, "clCreateBuffer");
-  take(CreateSubBuffer, "clCreateSubBuffer");
-  take(ReleaseMemObject, "clReleaseMemObject");
-  take(EnqueueReadBuffer, "clEnqueueReadBuffer");
-  take(EnqueueWriteBuffer, "clEnqueueWriteBuffer");
-  take(EnqueueCopyBuffer, "clEnqueueCopyBuffer");
-  take(EnqueueFillBuffer, "clEnqueueFillBuffer");
-  take(EnqueueMarkerWithWaitList, "clEnqueueMarkerWithWaitList");
-  take(Finish, "clFinish");
-  take(GetEventProfilingInfo, "clGetEventProfilingInfo");
-  take(ReleaseEvent, "clReleaseEvent");
-  take(CreateProgramWithSource, "clCreateProgramWithSource");
-  take(BuildProgram, "clBuildProgram");
-  take(GetProgramBuildInfo, "clGetProgramBuildInfo");
-  take(ReleaseProgram, "clReleaseProgram");
-  take(CreateKernel, "clCreateKernel");
-  take(SetKernelArg, "clSetKernelArg");
-  take(EnqueueNdRangeKernel, "clEnqueueNDRangeKernel");
-  take(ReleaseKernel, "clReleaseKernel");
-  return missing.empty() ? ""
-                         : std::string(path) + " has no function " + missing;
+  DriverLibrary library("TILEFARM_OPENCL_DRIVER", kOpenClLibrary, RTLD_LOCAL);
+  library.Take(GetPlatformIds, "clGetPlatformIDs");
+  library.Take(GetPlatformInfo, "clGetPlatformInfo");
+  library.Take(GetDeviceIds, "clGetDeviceIDs");
+  library.Take(GetDeviceInfo, "clGetDeviceInfo");
+  library.Take(CreateContext, "clCreateContext");
+  library.Take(CreateCommandQueue, "clCreateCommandQueue");
+  library.Take(CreateBuffer, "clCreateBuffer");
+  library.Take(CreateSubBuffer, "clCreateSubBuffer");
+  library.Take(ReleaseMemObject, "clReleaseMemObject");
+  library.Take(EnqueueReadBuffer, "clEnqueueReadBuffer");
+  library.Take(EnqueueWriteBuffer, "clEnqueueWriteBuffer");
+  library.Take(EnqueueCopyBuffer, "clEnqueueCopyBuffer");
+  library.Take(EnqueueFillBuffer, "clEnqueueFillBuffer");
+  library.Take(EnqueueMarkerWithWaitList, "clEnqueueMarkerWithWaitList");
+  library.Take(Finish, "clFinish");
+  library.Take(GetEventProfilingInfo, "clGetEventProfilingInfo");
+  library.Take(ReleaseEvent, "clReleaseEvent");
+  library.Take(CreateProgramWithSource, "clCreateProgramWithSource");
+  library.Take(BuildProgram, "clBuildProgram");
+  library.Take(GetProgramBuildInfo, "clGetProgramBuildInfo");
+  library.Take(ReleaseProgram, "clReleaseProgram");
+  library.Take(CreateKernel, "clCreateKernel");
+  library.Take(SetKernelArg, "clSetKernelArg");
+  library.Take(EnqueueNdRangeKernel, "clEnqueueNDRangeKernel");
+  library.Take(ReleaseKernel, "clReleaseKernel");
+  return library.error();
 }
 
 std::string OpenClErrorText(OpenClResult result) {

@@ -1,6 +1,7 @@
 #include "compiler/lower/allocation_regions.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <set>
@@ -167,29 +168,31 @@ class AccessCollector : public ir::Visitor {
     access.once_from = once_from_;
     for (const Expr& condition : conditions_) {
       for (const Expr& part : arith::Conjuncts(condition)) {
-        if (!OnlyKeepsInside(part, access.indices)) {
-          access.conditions.push_back(part);
-        }
+        access.conditions.push_back(part);
+      }
+    }
+    for (size_t i = access.conditions.size(); i-- > 0;) {
+      if (OnlyKeepsInside(access, i)) {
+        access.conditions.erase(access.conditions.begin() +
+                                static_cast<std::ptrdiff_t>(i));
       }
     }
     accesses_.push_back(std::move(access));
   }
 
-  // Whether the condition holds for every element inside the buffer, so that it
-  // only excludes elements outside.
-  bool OnlyKeepsInside(const Expr& condition,
-                       const std::vector<Expr>& indices) {
-    const auto* both = ir::As<ir::BinaryNode>(condition);
-    if (both != nullptr && both->op == ir::BinaryOp::kAnd) {
-      return OnlyKeepsInside(both->a, indices) &&
-             OnlyKeepsInside(both->b, indices);
-    }
+  // Whether the condition holds for every element inside the buffer for which
+  // the others hold, so that it only excludes elements outside.
+  bool OnlyKeepsInside(const Access& access, size_t condition) {
     const size_t mark = math_.Mark();
-    for (size_t d = 0; d < indices.size(); ++d) {
-      math_.Assume(ir::LE(ir::IntConst(0), indices[d]));
-      math_.Assume(ir::LT(indices[d], ir::IntConst(buffer_->shape[d])));
+    // First the others, with which indices may be simpler.
+    for (size_t i = 0; i < access.conditions.size(); ++i) {
+      if (i != condition) math_.Assume(access.conditions[i]);
     }
-    const bool holds = math_.CanProve(condition);
+    for (size_t d = 0; d < access.indices.size(); ++d) {
+      math_.Assume(ir::LE(ir::IntConst(0), access.indices[d]));
+      math_.Assume(ir::LT(access.indices[d], ir::IntConst(buffer_->shape[d])));
+    }
+    const bool holds = math_.CanProve(access.conditions[condition]);
     math_.Restore(mark);
     return holds;
   }

@@ -66,7 +66,8 @@ ir::Stmt UnrollRegisters(const ir::Stmt& stmt);
 
 // Plain form, after MapThreads. Puts a barrier between accesses of different
 // threads to the same element, one of which writes it. InvalidArgument if that
-// is where not all threads arrive, or if threads update a shared element.
+// is where not all threads arrive, if threads update a shared element, or if a
+// block may read elements that another block of the kernel writes.
 absl::StatusOr<ir::Stmt> InsertBarriers(const ir::Stmt& stmt);
 
 // Lowered form, before unrolling. Replaces nests that are annotated for it

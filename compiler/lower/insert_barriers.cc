@@ -37,7 +37,7 @@ bool HasOp(const Stmt& stmt, ir::MachineOp wanted) {
 struct SharedAccess {
   const ir::BufferNode* buffer = nullptr;
   bool write = false;
-  AccessDims dims;  // and the offset, if there are several dimensions
+  AccessDims dims;
   // The threads of these axes other than the first do not make it.
   std::set<const ir::VarNode*> first_only;
   // A store that has not arrived yet, whatever barriers follow it.
@@ -65,6 +65,19 @@ void AddZeros(const Expr& condition, std::set<const ir::VarNode*>& zeros) {
   if (binary->op == ir::BinaryOp::kEQ && ir::IsConstInt(binary->b, 0)) {
     if (const auto* var = ir::As<ir::VarNode>(binary->a)) zeros.insert(var);
   }
+}
+
+// One for each dimension, and the offset if there are several.
+AccessDims DimsOf(IndexMath& math, const ir::BufferNode& buffer,
+                  const std::vector<Expr>& indices) {
+  AccessDims dims;
+  Expr offset = ir::IntConst(0);
+  for (size_t d = 0; d < indices.size(); ++d) {
+    offset = offset * buffer.shape[d] + indices[d];
+    dims.push_back(math.Decompose(indices[d]));
+  }
+  if (indices.size() > 1) dims.push_back(math.Decompose(offset));
+  return dims;
 }
 
 class SharedAccessCollector : public ir::Visitor {
@@ -106,12 +119,7 @@ class SharedAccessCollector : public ir::Visitor {
     access.write = write;
     access.first_only = first_only_;
     access.indices = indices;
-    Expr offset = ir::IntConst(0);
-    for (size_t d = 0; d < indices.size(); ++d) {
-      offset = offset * buffer->shape[d] + indices[d];
-      access.dims.push_back(math_.Decompose(indices[d]));
-    }
-    if (indices.size() > 1) access.dims.push_back(math_.Decompose(offset));
+    access.dims = DimsOf(math_, *buffer, indices);
     accesses.push_back(std::move(access));
   }
 
@@ -129,7 +137,9 @@ class BarrierInserter {
 
   Stmt Kernel(const ForNode& outermost) {
     SharedAccesses pending;
-    return Loop(outermost, pending);
+    Stmt out = Loop(outermost, pending);
+    CheckBlocks();
+    return out;
   }
 
  private:
@@ -196,6 +206,20 @@ class BarrierInserter {
     return std::move(collector.accesses);
   }
 
+  // Of a node without loops, while all those around are visited.
+  template <typename Node>
+  SharedAccesses CollectLeaf(const Node& node) {
+    SharedAccesses accesses = Collect(node);
+    if (visits_again_) return accesses;
+    for (const SharedAccess& access : accesses) {
+      if (ir::ScopeOf(*access.buffer) == ir::MemoryScope::kGlobal) {
+        global_.push_back(access);
+        OwnVariables(global_.back());
+      }
+    }
+    return accesses;
+  }
+
   // Starts anew after a barrier in front of `after` if one is needed there.
   bool NeedsBarrier(const SharedAccesses& after, SharedAccesses& pending) {
     if (!Conflict(pending, after)) return false;
@@ -234,7 +258,7 @@ class BarrierInserter {
       }
       case ir::StmtKind::kLetStmt: {
         const auto& let = *ir::As<ir::LetStmtNode>(stmt);
-        SharedAccesses value = Collect(let.value);
+        SharedAccesses value = CollectLeaf(let.value);
         const bool before = NeedsBarrier(value, pending);
         Append(value, pending);
         lets_.insert(let.var.get());
@@ -254,11 +278,55 @@ class BarrierInserter {
         for (SharedAccess& access : pending) access.in_flight = false;
       }
     }
-    const SharedAccesses accesses = Collect(stmt);
+    const SharedAccesses accesses = CollectLeaf(stmt);
     CheckUpdate(accesses);
     const bool before = NeedsBarrier(accesses, pending);
     Append(accesses, pending);
     return before ? ir::MakeSeq({Barrier(), stmt}) : stmt;
+  }
+
+  // Gives the access variables of its own, but for those of blocks, within the
+  // bounds that the conditions around it allow: what other blocks do at the
+  // time has nothing to do with them.
+  void OwnVariables(SharedAccess& access) {
+    ir::VarMap own;
+    for (const Expr& index : access.indices) {
+      ir::PostOrderExprs(index, [&](const Expr& e) {
+        const auto* var = ir::As<ir::VarNode>(e);
+        if (var == nullptr || own.contains(var) ||
+            std::ranges::find(blocks_, var, &Axis::var) != blocks_.end()) {
+          return;
+        }
+        const ir::Var copy = ir::MakeVar(var->name, var->dtype);
+        const Interval range = guarded_.Bounds(e);
+        if (range.bounded()) math_.Bind(copy.get(), range.lo, range.hi);
+        own[var] = copy;
+        own_.push_back(copy);
+      });
+    }
+    for (Expr& index : access.indices) index = ir::Substitute(index, own);
+    access.dims = DimsOf(math_, *access.buffer, access.indices);
+  }
+
+  // Blocks run in any order, and no barrier is for several of them.
+  void CheckBlocks() {
+    for (const SharedAccess& store : global_) {
+      if (!store.write) continue;
+      for (const SharedAccess& load : global_) {
+        if (load.write || load.buffer != store.buffer || !status.ok()) continue;
+        const bool apart = std::ranges::all_of(blocks_, [&](const Axis& axis) {
+          return (store.first_only.contains(axis.var) &&
+                  load.first_only.contains(axis.var)) ||
+                 Determines(math_, {store.dims, load.dims}, axis.var,
+                            axis.extent);
+        });
+        if (apart) continue;
+        status = absl::InvalidArgumentError(absl::StrCat(
+            "a block of threads may read elements of ", store.buffer->name,
+            " that another block of the kernel writes; give it a nest of its "
+            "own"));
+      }
+    }
   }
 
   // No barrier helps where several threads update one element at a time.
@@ -281,6 +349,7 @@ class BarrierInserter {
 
   Stmt Loop(const ForNode& loop, SharedAccesses& pending) {
     BindLoop(math_, loop);
+    BindLoop(guarded_, loop);
     const auto with_body = [&](Stmt body) {
       return std::make_shared<const ForNode>(loop.var, loop.min, loop.extent,
                                              loop.for_kind, std::move(body),
@@ -289,8 +358,9 @@ class BarrierInserter {
     if (loop.for_kind == ir::ForKind::kThreadBinding) {
       const auto axis = ir::ParseThreadAxis(loop.thread_tag);
       const int64_t extent = *ir::AsInt(loop.extent);
-      if (axis && ir::IsThreadIdx(*axis) && extent > 1) {
-        axes_.push_back({loop.var.get(), extent});
+      if (axis && extent > 1) {
+        (ir::IsThreadIdx(*axis) ? axes_ : blocks_)
+            .push_back({loop.var.get(), extent});
       }
       return with_body(Visit(loop.body, pending));
     }
@@ -299,10 +369,12 @@ class BarrierInserter {
     Stmt body = Visit(loop.body, end);
     if (!ir::IsConstInt(loop.extent, 1)) {
       // Barriers that the first pass adds may leave other accesses at the end.
+      const bool again = std::exchange(visits_again_, true);
       for (int pass = 0; pass < 2; ++pass) {
         for (SharedAccess& access : end) access.earlier = &loop;
         body = Visit(loop.body, end);
       }
+      visits_again_ = again;
     }
     if (Diverges(loop.extent) && HasBarrier(body)) Refuse(loop.var->name);
     for (SharedAccess& access : end) access.earlier = nullptr;
@@ -311,17 +383,22 @@ class BarrierInserter {
   }
 
   Stmt Branch(const ir::IfNode& branch, SharedAccesses& pending) {
-    Append(Collect(branch.condition), pending);
+    Append(CollectLeaf(branch.condition), pending);
     const std::set<const ir::VarNode*> outer = first_only_;
     AddZeros(branch.condition, first_only_);
     SharedAccesses inside;
+    const size_t mark = guarded_.Mark();
+    guarded_.Assume(branch.condition);
     Stmt then_case = Visit(branch.then_case, inside);
+    guarded_.Restore(mark);
     first_only_ = outer;
     Append(inside, pending);
     Stmt else_case;
     if (branch.else_case != nullptr) {
       inside.clear();
+      guarded_.AssumeNot(branch.condition);
       else_case = Visit(branch.else_case, inside);
+      guarded_.Restore(mark);
       Append(inside, pending);
     }
     if (Diverges(branch.condition) &&
@@ -354,7 +431,12 @@ class BarrierInserter {
   }
 
   IndexMath math_;
-  std::vector<Axis> axes_;
+  IndexMath guarded_;          // also knows the conditions around
+  std::vector<Axis> axes_;     // of threads
+  std::vector<Axis> blocks_;   // of blocks
+  SharedAccesses global_;      // all of the kernel to global memory
+  std::vector<ir::Var> own_;   // of these
+  bool visits_again_ = false;  // a loop whose accesses global_ has
   std::set<const ir::VarNode*> lets_;
   std::set<const ir::VarNode*> first_only_;
 };

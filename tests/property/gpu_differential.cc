@@ -101,6 +101,7 @@ std::optional<std::string> KnownRefusal(const std::string& message) {
       "is in no loop that is bound to threads",
       "elements are written by several blocks",
       "threads update the same elements of",
+      "that another block of the kernel writes",
   };
   for (const char* text : kTexts) {
     if (absl::StrContains(message, text)) return text;

@@ -71,7 +71,18 @@ bool Canonicalizer::Completes(const Term& high, const Term& low) {
 }
 
 bool Canonicalizer::Congruent(const Expr& a, const Expr& b, int64_t divisor) {
-  const Sum rest = Difference(ToSum(a), ToSum(b));
+  const Sum difference = Difference(ToSum(a), ToSum(b));
+  // x % u is x, modulo what divides u.
+  Sum rest;
+  rest.base = difference.base;
+  for (Term term : difference.terms) {
+    if (term.lower == 1 && term.upper != Term::kNoUpper &&
+        MulChecked(term.scale, term.upper) % divisor == 0) {
+      term.upper = Term::kNoUpper;
+    }
+    AddTerm(rest, std::move(term));
+  }
+  Normalize(rest);
   return rest.base % divisor == 0 &&
          std::ranges::all_of(rest.terms, [&](const Term& term) {
            return term.scale % divisor == 0;

@@ -123,10 +123,11 @@ std::string RuntimePrefix(const target::Target& target) {
 
 class StubEmitter {
  public:
-  StubEmitter(llvm::Module& module, const target::Target& target)
+  StubEmitter(llvm::Module& module, const Options& options)
       : module_(module),
-        simulated_(target.is_simulated()),
-        runtime_(RuntimePrefix(target)),
+        hidden_(options.hidden),
+        simulated_(options.target.is_simulated()),
+        runtime_(RuntimePrefix(options.target)),
         b_(module.getContext()),
         ptr_(b_.getPtrTy()),
         i32_(b_.getInt32Ty()) {}
@@ -283,6 +284,7 @@ class StubEmitter {
     llvm::Function* function = llvm::Function::Create(
         llvm::FunctionType::get(result, params, false),
         llvm::GlobalValue::ExternalLinkage, name, module_);
+    if (hidden_) function->setVisibility(llvm::GlobalValue::HiddenVisibility);
     function->setDoesNotThrow();
     b_.SetInsertPoint(
         llvm::BasicBlock::Create(module_.getContext(), "entry", function));
@@ -317,6 +319,7 @@ class StubEmitter {
   }
 
   llvm::Module& module_;
+  const bool hidden_;
   const bool simulated_;
   const std::string runtime_;
   llvm::IRBuilder<> b_;
@@ -332,16 +335,16 @@ std::vector<std::string> DeviceSymbols(const std::string& symbol) {
 
 absl::StatusOr<std::string> EmitHostStub(
     std::span<const DeviceFunction> functions, std::string_view image,
-    const target::Target& target) {
-  TF_RETURN_IF_ERROR(Check(functions, image, target));
-  const target::Target host = target.HostPart();
+    const Options& options) {
+  TF_RETURN_IF_ERROR(Check(functions, image, options.target));
+  const target::Target host = options.target.HostPart();
   TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine, GetTargetMachine(host));
   llvm::LLVMContext context;
   llvm::Module module("tilefarm_host_stub", context);
   module.setTargetTriple(host.triple);
   module.setDataLayout(machine->createDataLayout());
   module.setPICLevel(llvm::PICLevel::BigPIC);
-  StubEmitter(module, target).Emit(functions, image);
+  StubEmitter(module, options).Emit(functions, image);
   TF_RETURN_IF_ERROR(VerifyModule(module, "the host's stub"));
   SetTargetAttributes(module, host);
   return EmitCode(module, *machine, llvm::CodeGenFileType::ObjectFile);

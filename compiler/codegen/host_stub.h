@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/target/target.h"
+#include "compiler/codegen/codegen.h"
 
 namespace tilefarm::codegen {
 
@@ -57,9 +57,9 @@ struct DeviceFunction {
 // The symbols that EmitHostStub exports for a function; `symbol` comes first.
 std::vector<std::string> DeviceSymbols(const std::string& symbol);
 
-// An ELF object for target.HostPart(), to be linked by LinkSharedObject or
-// LinkArchive. `image` is PTX, a cubin or OpenCL C with all kernels; empty for
-// simulated targets, whose kernels are functions of these names in another
+// An ELF object for options.target.HostPart(), to be linked by LinkSharedObject
+// or LinkArchive. `image` is PTX, a cubin or OpenCL C with all kernels; empty
+// for simulated targets, whose kernels are functions of these names in another
 // object of the artifact:
 //   void NAME(const struct tf_sim_thread*, void* const* buffers)
 // InvalidArgument: two functions export one symbol. Internal: descriptions that
@@ -67,7 +67,7 @@ std::vector<std::string> DeviceSymbols(const std::string& symbol);
 // bytes.
 absl::StatusOr<std::string> EmitHostStub(
     std::span<const DeviceFunction> functions, std::string_view image,
-    const target::Target& target);
+    const Options& options);
 
 }  // namespace tilefarm::codegen
 

@@ -1,15 +1,13 @@
 #include "compiler/codegen/model_object.h"
 
 #include <algorithm>
-#include <cctype>
-#include <map>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "compiler/codegen/device_layout.h"
 #include "compiler/codegen/optimize.h"
 #include "compiler/codegen/target_machine.h"
+#include "compiler/runtime/gpu.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
@@ -20,9 +18,11 @@ namespace {
 
 class ModelEmitter {
  public:
-  ModelEmitter(llvm::Module& module, const ModelDescription& model)
+  ModelEmitter(llvm::Module& module, const ModelDescription& model,
+               const target::Target& target)
       : module_(module),
         model_(model),
+        target_(target),
         b_(module.getContext()),
         ptr_(b_.getPtrTy()),
         i32_(b_.getInt32Ty()) {}
@@ -39,18 +39,43 @@ class ModelEmitter {
       EmitForward("_run_shaped", "tf_rt_model_run_shaped", i32_,
                   {ptr_, ptr_, ptr_, ptr_, ptr_}, nullptr);
     }
+    if (OnDevice()) {
+      EmitForward("_create_on", "tf_rt_model_create_on", i32_,
+                  {ptr_, ptr_, ptr_}, descriptor);
+      EmitForward("_run_on", "tf_rt_model_run_on", i32_,
+                  {ptr_, ptr_, ptr_, ptr_}, nullptr);
+    }
     EmitForward("_destroy", "tf_rt_model_destroy", b_.getVoidTy(), {ptr_},
                 nullptr);
     EmitForward("_error", "tf_rt_model_error", ptr_, {}, nullptr);
     if (llvm::Triple(module_.getTargetTriple()).isWasm()) return;
-    llvm::FunctionCallee shutdown = Hidden(
-        "tf_rt_model_shutdown", llvm::FunctionType::get(b_.getVoidTy(), false));
-    llvm::appendToGlobalDtors(
-        module_, llvm::cast<llvm::Function>(shutdown.getCallee()), 65535);
+    AtUnload("tf_rt_model_shutdown");
+    // The host's part of the kernels does this, too, if there are any.
+    if (OnDevice() && !HasKernels()) AtUnload(Driver() + "shutdown");
   }
 
  private:
   bool IsOpen() const { return !model_.sizes.empty(); }
+  // Whether the model's values are in the memory of a GPU.
+  bool OnDevice() const { return target_.is_gpu() && !target_.is_simulated(); }
+  bool HasKernels() const {
+    return std::ranges::any_of(model_.variants, [](const auto& variant) {
+      return std::ranges::any_of(variant.steps, [](const ModelStep& step) {
+        return !step.kernel.empty();
+      });
+    });
+  }
+  // What the names of the runtime's functions for the device begin with.
+  std::string Driver() const {
+    return target_.is_opencl() ? "tf_rt_opencl_" : "tf_rt_cuda_";
+  }
+
+  void AtUnload(const std::string& name) {
+    llvm::FunctionCallee shutdown =
+        Hidden(name, llvm::FunctionType::get(b_.getVoidTy(), false));
+    llvm::appendToGlobalDtors(
+        module_, llvm::cast<llvm::Function>(shutdown.getCallee()), 65535);
+  }
 
   llvm::Function* Define(const std::string& suffix, llvm::Type* result,
                          const std::vector<llvm::Type*>& params) {
@@ -152,17 +177,70 @@ class ModelEmitter {
     b_.CreateCall(HookType(), function, {argument});
   }
 
-  // int32 steps(inputs, outputs, arena, weights): the kernels in order, until
-  // one fails.
+  // A function that takes steps in order, until one fails.
+  class StepSequence {
+   public:
+    StepSequence(llvm::IRBuilder<>& b, llvm::Function* function)
+        : b_(b),
+          function_(function),
+          failed_(llvm::BasicBlock::Create(function->getContext(), "failed",
+                                           function)) {
+      b_.SetInsertPoint(&function->getEntryBlock());
+    }
+
+    // The next step, whose status is 0 unless it failed.
+    void Add(llvm::Value* status) {
+      llvm::BasicBlock* next = llvm::BasicBlock::Create(
+          function_->getContext(), "next", function_, failed_);
+      statuses_.emplace_back(status, b_.GetInsertBlock());
+      b_.CreateCondBr(b_.CreateICmpEQ(status, b_.getInt32(0)), next, failed_);
+      b_.SetInsertPoint(next);
+    }
+
+    void End() {
+      b_.CreateRet(b_.getInt32(0));
+      b_.SetInsertPoint(failed_);
+      if (statuses_.empty()) {
+        b_.CreateUnreachable();
+        return;
+      }
+      llvm::PHINode* status = b_.CreatePHI(
+          b_.getInt32Ty(), static_cast<unsigned>(statuses_.size()));
+      for (const auto& [value, block] : statuses_) {
+        status->addIncoming(value, block);
+      }
+      b_.CreateRet(status);
+    }
+
+   private:
+    llvm::IRBuilder<>& b_;
+    llvm::Function* function_;
+    llvm::BasicBlock* failed_;
+    std::vector<std::pair<llvm::Value*, llvm::BasicBlock*>> statuses_;
+  };
+
+  llvm::Function* DefineSteps(const char* name,
+                              const std::vector<llvm::Type*>& params) {
+    llvm::Function* function = Define(name, i32_, params);
+    function->setLinkage(llvm::GlobalValue::InternalLinkage);
+    return function;
+  }
+
+  llvm::Value* Call(const std::string& name,
+                    const std::vector<llvm::Value*>& arguments) {
+    std::vector<llvm::Type*> types;
+    for (llvm::Value* argument : arguments) {
+      types.push_back(argument->getType());
+    }
+    return b_.CreateCall(
+        Hidden(name, llvm::FunctionType::get(i32_, types, false)), arguments);
+  }
+
+  // int32 steps(inputs, outputs, arena, weights)
   llvm::Function* EmitSteps(const ModelVariant& variant,
                             llvm::GlobalVariable* hook) {
-    llvm::Function* function = Define("_steps", i32_, {ptr_, ptr_, ptr_, ptr_});
-    function->setLinkage(llvm::GlobalValue::InternalLinkage);
-    llvm::LLVMContext& context = module_.getContext();
-    llvm::BasicBlock* failed =
-        llvm::BasicBlock::Create(context, "failed", function);
-    std::vector<std::pair<llvm::Value*, llvm::BasicBlock*>> statuses;
-    b_.SetInsertPoint(&function->getEntryBlock());
+    llvm::Function* function = DefineSteps("_steps", {ptr_, ptr_, ptr_, ptr_});
+    StepSequence steps(b_, function);
     for (const ModelStep& step : variant.steps) {
       if (hook != nullptr) CallHook(hook);
       std::vector<llvm::Value*> operands;
@@ -173,33 +251,38 @@ class ModelEmitter {
         // The copy may overlap if the caller gave one buffer twice.
         b_.CreateMemMove(operands[0], llvm::MaybeAlign(1), operands[1],
                          llvm::MaybeAlign(1), step.copied_bytes);
-        continue;
+      } else {
+        steps.Add(Call(step.kernel, operands));
       }
-      llvm::Value* status = b_.CreateCall(
-          Hidden(step.kernel,
-                 llvm::FunctionType::get(
-                     i32_, std::vector<llvm::Type*>(operands.size(), ptr_),
-                     false)),
-          operands);
-      llvm::BasicBlock* next =
-          llvm::BasicBlock::Create(context, "next", function, failed);
-      statuses.emplace_back(status, b_.GetInsertBlock());
-      b_.CreateCondBr(b_.CreateICmpEQ(status, b_.getInt32(0)), next, failed);
-      b_.SetInsertPoint(next);
     }
     if (hook != nullptr) CallHook(hook);
-    b_.CreateRet(b_.getInt32(0));
-    b_.SetInsertPoint(failed);
-    if (statuses.empty()) {
-      b_.CreateUnreachable();
-      return function;
+    steps.End();
+    return function;
+  }
+
+  // int32 steps(stream, operands)
+  llvm::Function* EmitDeviceSteps(const ModelVariant& variant,
+                                  DeviceLayout& layout) {
+    llvm::Function* function = DefineSteps("_device_steps", {ptr_, ptr_});
+    llvm::Value* stream = function->getArg(0);
+    StepSequence steps(b_, function);
+    for (const ModelStep& step : variant.steps) {
+      std::vector<llvm::Value*> arguments = {stream};
+      for (const ModelOperand& operand : step.operands) {
+        const int64_t number = layout.NumberOf(operand);
+        arguments.push_back(b_.CreateLoad(
+            ptr_,
+            b_.CreateConstInBoundsGEP1_64(ptr_, function->getArg(1), number)));
+      }
+      if (step.kernel.empty()) {
+        arguments.push_back(
+            b_.getInt64(static_cast<uint64_t>(step.copied_bytes)));
+        steps.Add(Call(Driver() + "copy", arguments));
+      } else {
+        steps.Add(Call(step.kernel + "_on", arguments));
+      }
     }
-    llvm::PHINode* status =
-        b_.CreatePHI(i32_, static_cast<unsigned>(statuses.size()));
-    for (const auto& [value, block] : statuses) {
-      status->addIncoming(value, block);
-    }
-    b_.CreateRet(status);
+    steps.End();
     return function;
   }
 
@@ -250,19 +333,19 @@ class ModelEmitter {
                      llvm::FunctionType::get(b_.getVoidTy(), {ptr_}, false))};
   }
 
-  // Null if the rank is 0.
-  llvm::Constant* Shape(const std::vector<int64_t>& shape) {
-    if (shape.empty()) return Null();
-    const std::vector<uint64_t> extents(shape.begin(), shape.end());
-    return Global(llvm::ConstantDataArray::get(
-                      module_.getContext(), llvm::ArrayRef<uint64_t>(extents)),
-                  "shape");
+  // As an array; null if there are none.
+  llvm::Constant* Numbers(const std::vector<int64_t>& numbers) {
+    if (numbers.empty()) return Null();
+    const std::vector<uint64_t> words(numbers.begin(), numbers.end());
+    return Global(llvm::ConstantDataArray::get(module_.getContext(),
+                                               llvm::ArrayRef<uint64_t>(words)),
+                  "numbers");
   }
 
   llvm::Constant* Shapes(const std::vector<std::vector<int64_t>>& shapes) {
     std::vector<llvm::Constant*> values;
     for (const std::vector<int64_t>& shape : shapes) {
-      values.push_back(Shape(shape));
+      values.push_back(Numbers(shape));
     }
     return Global(llvm::ConstantArray::get(
                       llvm::ArrayType::get(ptr_, values.size()), values),
@@ -270,14 +353,21 @@ class ModelEmitter {
   }
 
   // struct tf_rt_variant of every variant (runtime/tf_runtime.h).
-  llvm::Constant* EmitVariants() {
+  llvm::Constant* EmitVariants(DeviceLayout* layout) {
     llvm::GlobalVariable* hook = model_.profiled ? EmitHook() : nullptr;
-    llvm::StructType* type =
-        llvm::StructType::get(module_.getContext(), {ptr_, ptr_, ptr_});
+    llvm::StructType* type = llvm::StructType::get(
+        module_.getContext(), {ptr_, ptr_, ptr_, ptr_, ptr_, ptr_});
     std::vector<llvm::Constant*> variants;
     for (const ModelVariant& variant : model_.variants) {
+      llvm::Constant *steps = Null(), *device_steps = Null();
+      if (layout == nullptr) {
+        steps = EmitSteps(variant, hook);
+      } else {
+        device_steps = EmitDeviceSteps(variant, *layout);
+      }
       variants.push_back(llvm::ConstantStruct::get(
-          type, {EmitSteps(variant, hook), Shapes(variant.input_shapes),
+          type, {steps, device_steps, Numbers(variant.input_bytes),
+                 Numbers(variant.output_bytes), Shapes(variant.input_shapes),
                  Shapes(variant.output_shapes)}));
     }
     return Global(llvm::ConstantArray::get(
@@ -298,8 +388,10 @@ class ModelEmitter {
               .getCallee());
       sizes = Text(model_.sizes, "sizes");
     }
+    std::optional<DeviceLayout> layout;
+    if (OnDevice()) layout.emplace(model_);
     std::vector<llvm::Constant*> fields = {
-        EmitVariants(),
+        EmitVariants(layout ? &*layout : nullptr),
         count(model_.variants.size()),
         count(model_.inputs.size()),
         count(model_.outputs.size()),
@@ -310,7 +402,50 @@ class ModelEmitter {
         EmitWeights(),
         b_.getInt64(static_cast<uint64_t>(model_.arena_bytes))};
     for (llvm::Constant* field : WeightsFile()) fields.push_back(field);
+    fields.push_back(layout ? Device(*layout) : Null());
+    fields.push_back(target_.is_gpu() ? Function("tf_rt_gpu_error", ptr_, {})
+                                      : Null());
     return Global(llvm::ConstantStruct::getAnon(fields), "model");
+  }
+
+  llvm::Constant* Function(const std::string& name, llvm::Type* result,
+                           const std::vector<llvm::Type*>& params) {
+    return llvm::cast<llvm::Constant>(
+        Hidden(name, llvm::FunctionType::get(result, params, false))
+            .getCallee());
+  }
+
+  // struct tf_rt_device, with its struct tf_gpu_model (runtime/gpu.h).
+  llvm::Constant* Device(const DeviceLayout& layout) {
+    const auto word = [&](int64_t value) {
+      return b_.getInt64(static_cast<uint64_t>(value));
+    };
+    std::vector<llvm::Constant*> parts;
+    for (const DeviceLayout::Part& part : layout.parts()) {
+      parts.push_back(llvm::ConstantStruct::getAnon(
+          {word(part.offset), word(part.bytes), word(part.in_weights)}));
+    }
+    llvm::Constant* operands = Null();
+    if (!parts.empty()) {
+      operands = Global(
+          llvm::ConstantArray::get(
+              llvm::ArrayType::get(parts[0]->getType(), parts.size()), parts),
+          "operands");
+    }
+    llvm::Constant* places = Global(
+        llvm::ConstantStruct::getAnon(
+            {word(layout.memory_bytes()), word(layout.weights_bytes()),
+             Numbers(layout.input_offsets()), Numbers(layout.output_offsets()),
+             word(static_cast<int64_t>(parts.size())), operands}),
+        "places");
+    const std::string model = Driver() + "model_";
+    return Global(
+        llvm::ConstantStruct::getAnon(
+            {Function(model + "create", i32_, {ptr_, ptr_, ptr_, ptr_}),
+             Function(model + "run", i32_,
+                      {ptr_, ptr_, ptr_, ptr_, ptr_, i32_}),
+             Function(model + "destroy", b_.getVoidTy(), {ptr_}), places}),
+        "device");
   }
 
   // struct tf_tensor_info of every tensor, and the functions that return them.
@@ -325,7 +460,7 @@ class ModelEmitter {
           type, {Text(tensor.name, "name"),
                  b_.getInt32(static_cast<uint32_t>(tensor.dtype)),
                  b_.getInt32(static_cast<uint32_t>(tensor.shape.size())),
-                 Shape(tensor.shape)}));
+                 Numbers(tensor.shape)}));
     }
     const auto count = static_cast<uint32_t>(infos.size());
     llvm::ArrayType* array = llvm::ArrayType::get(type, count);
@@ -344,41 +479,17 @@ class ModelEmitter {
 
   llvm::Module& module_;
   const ModelDescription& model_;
+  const target::Target& target_;
   llvm::IRBuilder<> b_;
   llvm::PointerType* ptr_;
   llvm::Type* i32_;
 };
 
-// The names of ONNX's element types in C.
-std::string CType(int32_t dtype) {
-  static const auto* const names = new std::map<int32_t, std::string>{
-      {1, "float"},    {2, "uint8_t"}, {3, "int8_t"},    {4, "uint16_t"},
-      {5, "int16_t"},  {6, "int32_t"}, {7, "int64_t"},   {9, "bool"},
-      {10, "float16"}, {11, "double"}, {12, "uint32_t"}, {13, "uint64_t"},
-      {16, "bfloat16"}};
-  const auto found = names->find(dtype);
-  return found == names->end() ? absl::StrCat("type ", dtype) : found->second;
-}
-
-// A name must not end the comment.
-std::string Printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](unsigned char c) { return c == '*' || std::iscntrl(c); }, '_');
-  return text;
-}
-
-std::string Describe(const std::vector<ModelTensor>& tensors) {
-  std::string text;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    absl::StrAppend(&text, " *   ", i, ": ", Printable(tensors[i].name), ", ",
-                    CType(tensors[i].dtype), " [",
-                    absl::StrJoin(tensors[i].shape, ", "), "]\n");
-  }
-  return text;
-}
-
 }  // namespace
+
+int64_t ModelAlignment(const target::Target& target) {
+  return target.is_gpu() ? TF_GPU_MODEL_ALIGNMENT : 64;
+}
 
 void AppendWeights(const std::vector<ModelWeights>& weights, std::string& to) {
   const size_t begin = to.size();
@@ -409,96 +520,21 @@ std::vector<std::string> ModelSymbols(const std::string& symbol) {
 
 absl::StatusOr<std::string> EmitModelObject(const ModelDescription& model,
                                             const Options& options) {
-  TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine,
-                      GetTargetMachine(options.target));
+  if (model.profiled && options.target.is_gpu()) {
+    return absl::InvalidArgumentError(
+        "steps of models are timed on CPUs alone, not on GPUs");
+  }
+  const target::Target host = options.target.HostPart();
+  TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine, GetTargetMachine(host));
   llvm::LLVMContext context;
   llvm::Module module("tilefarm_model", context);
-  module.setTargetTriple(options.target.triple);
+  module.setTargetTriple(host.triple);
   module.setDataLayout(machine->createDataLayout());
   module.setPICLevel(llvm::PICLevel::BigPIC);
-  ModelEmitter(module, model).Emit();
+  ModelEmitter(module, model, options.target).Emit();
   TF_RETURN_IF_ERROR(VerifyModule(module, "the model's functions"));
-  SetTargetAttributes(module, options.target);
+  SetTargetAttributes(module, host);
   return EmitCode(module, *machine, llvm::CodeGenFileType::ObjectFile);
-}
-
-std::string ModelHeader(const ModelDescription& model) {
-  const std::string& s = model.symbol;
-  std::string open_dimensions, run_shaped;
-  if (!model.sizes.empty()) {
-    open_dimensions = absl::StrCat(" * Compiled for ", Printable(model.sizes),
-                                   "; an open dimension is -1.\n");
-    run_shaped = absl::StrCat(
-        "/* In the place of ", s,
-        "_run, which is an error for a model with open dimensions.\n"
-        " * `input_shapes` has the shape of each input (null if its rank is "
-        "0). The\n * outputs' shapes are written to `output_shapes`, if that "
-        "is not null; with null\n * for `outputs`, that is all. */\n"
-        "int ",
-        s, "_run_shaped(", s,
-        "_model* model, const void* const* inputs,\n"
-        "    const int64_t* const* input_shapes, void* const* outputs,\n"
-        "    int64_t* const* output_shapes);\n");
-  }
-  std::string guard = absl::StrCat(s, "_MODEL_H_");
-  std::transform(guard.begin(), guard.end(), guard.begin(), ::toupper);
-  return absl::StrCat(
-      "/* A model compiled by tunec. Tensors are dense and row-major.\n"
-      " * Inputs:\n",
-      Describe(model.inputs), " * Outputs:\n", Describe(model.outputs),
-      open_dimensions, " */\n#ifndef ", guard, "\n#define ", guard,
-      "\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
-      "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-      "#ifndef TILEFARM_MODEL_TYPES\n#define TILEFARM_MODEL_TYPES\n"
-      "typedef struct tf_tensor_info {\n"
-      "  const char* name;\n"
-      "  int32_t dtype; /* ONNX's TensorProto.DataType */\n"
-      "  int32_t rank;\n"
-      "  const int64_t* shape; /* null if the rank is 0 */\n"
-      "} tf_tensor_info;\n\n"
-      "typedef struct tf_model_options {\n"
-      "  size_t size; /* sizeof(tf_model_options) */\n"
-      "  const char* weights; /* file; null: inside the library or beside it "
-      "*/\n"
-      "  int32_t threads; /* at most; 0: as many as there are cores */\n"
-      "  int32_t spin_us; /* of idle threads before they sleep; 0: the "
-      "default */\n"
-      "} tf_model_options;\n#endif\n\n"
-      "typedef struct ",
-      s, "_model ", s,
-      "_model;\n\n"
-      "int ",
-      s,
-      "_inputs(void);\n"
-      "int ",
-      s,
-      "_outputs(void);\n"
-      "/* Null if there is no such tensor. */\n"
-      "const tf_tensor_info* ",
-      s,
-      "_input(int number);\n"
-      "const tf_tensor_info* ",
-      s,
-      "_output(int number);\n"
-      "/* Functions that return int give 0 for success; ",
-      s,
-      "_error() describes this\n * thread's last error. `options` may be null. "
-      "*/\n"
-      "int ",
-      s, "_create(const tf_model_options* options, ", s,
-      "_model** model);\n"
-      "/* One instance runs once at a time; several instances may run at the "
-      "same\n * time. */\n"
-      "int ",
-      s, "_run(", s,
-      "_model* model, const void* const* inputs,\n"
-      "    void* const* outputs);\n",
-      run_shaped, "void ", s, "_destroy(", s,
-      "_model* model);\n"
-      "const char* ",
-      s,
-      "_error(void);\n\n"
-      "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
 }  // namespace tilefarm::codegen

@@ -27,6 +27,7 @@ struct ModelOperand {
   Kind kind = Kind::kArena;
   // Number of the input or output; offset in bytes.
   int64_t at = 0;
+  int64_t bytes = 0;  // that the step may access
 };
 
 // Calls a kernel; or copies, if it has no name.
@@ -36,8 +37,11 @@ struct ModelStep {
   int64_t copied_bytes = 0;
 };
 
+// Multiples of this are the offsets of weights and in the arena.
+int64_t ModelAlignment(const target::Target& target);
+
 struct ModelWeights {
-  int64_t offset = 0;  // a multiple of 64
+  int64_t offset = 0;
   std::span<const std::byte> bytes;
 };
 
@@ -50,6 +54,7 @@ struct ModelWeightsFile {
 // The kernels for one combination of the inputs' shapes.
 struct ModelVariant {
   std::vector<std::vector<int64_t>> input_shapes, output_shapes;
+  std::vector<int64_t> input_bytes, output_bytes;
   std::vector<ModelStep> steps;
 };
 
@@ -78,13 +83,16 @@ void AppendWeights(const std::vector<ModelWeights>& weights, std::string& to);
 // (SYMBOL_create, ...).
 std::vector<std::string> ModelSymbols(const std::string& symbol);
 
-// An ELF object that exports these functions, and needs the kernels and the
-// runtime.
+// An ELF object, for target.HostPart(), that exports these functions, and needs
+// the kernels and the runtime. The values of a model for a GPU are in its
+// memory; those of simulated ones are the host's. InvalidArgument: a profiled
+// model for a GPU.
 absl::StatusOr<std::string> EmitModelObject(const ModelDescription& model,
                                             const Options& options);
 
-// The C header of the model.
-std::string ModelHeader(const ModelDescription& model);
+// The C header of the model (model_header.cc).
+std::string ModelHeader(const ModelDescription& model,
+                        const target::Target& target);
 
 }  // namespace tilefarm::codegen
 

@@ -5,19 +5,15 @@
 #include <memory>
 #include <set>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "compiler/codegen/c_header.h"
 #include "compiler/codegen/c_library.h"
 #include "compiler/codegen/codegen.h"
-#include "compiler/codegen/device_module.h"
 #include "compiler/codegen/function_info.h"
-#include "compiler/codegen/host_stub.h"
 #include "compiler/codegen/js_loader.h"
 #include "compiler/codegen/link.h"
-#include "compiler/codegen/ptx_assembler.h"
+#include "compiler/driver/emit_objects.h"
 #include "compiler/driver/lower_function.h"
 
 namespace tilefarm::driver {
@@ -61,60 +57,6 @@ absl::StatusOr<std::vector<codegen::LoweredFunction>> NameFunctions(
     named.push_back({function, std::move(symbol)});
   }
   return named;
-}
-
-// ptxas warns (C75..) where it cannot keep the registers of asynchronous matrix
-// products apart from other code. Some of these kernels are slow; of others the
-// results were wrong on an H100 (C7519). A wait before a trap (C7517) is
-// harmless: it is on the path of a barrier that never completes.
-absl::Status CheckMatrixUnits(const std::string& log) {
-  for (const std::string& line :
-       std::vector<std::string>(absl::StrSplit(log, '\n'))) {
-    if (absl::StrContains(line, "(C75") &&
-        !absl::StrContains(line, "(C7517)")) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the matrix products of the kernel do not fit its registers: ",
-          line));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Machine code where an assembler is at hand; otherwise the driver assembles
-// the text when the artifact is loaded.
-absl::StatusOr<std::string> DeviceImage(std::string ptx,
-                                        const target::Target& target) {
-  absl::StatusOr<codegen::Assembled> assembled =
-      codegen::AssemblePtx(ptx, target.cpu);
-  if (absl::IsNotFound(assembled.status())) return ptx;
-  TF_RETURN_IF_ERROR(assembled.status());
-  TF_RETURN_IF_ERROR(CheckMatrixUnits(assembled->log));
-  return std::move(assembled->cubin);
-}
-
-// The objects of an artifact, for the machine that loads it.
-absl::StatusOr<std::vector<std::string>> EmitObjects(
-    const std::vector<codegen::LoweredFunction>& functions,
-    const target::Target& target) {
-  std::vector<std::string> objects;
-  if (!target.is_gpu()) {
-    TF_ASSIGN_OR_RETURN(objects.emplace_back(),
-                        codegen::EmitObject(functions, {target}));
-    return objects;
-  }
-  TF_ASSIGN_OR_RETURN(codegen::DeviceModule device,
-                      codegen::EmitDeviceModule(functions, target));
-  std::string image;
-  if (target.is_simulated()) {
-    objects.push_back(std::move(device.code));
-  } else if (target.is_opencl()) {
-    image = std::move(device.code);
-  } else {
-    TF_ASSIGN_OR_RETURN(image, DeviceImage(std::move(device.code), target));
-  }
-  TF_ASSIGN_OR_RETURN(objects.emplace_back(),
-                      codegen::EmitHostStub(device.functions, image, target));
-  return objects;
 }
 
 }  // namespace
@@ -171,7 +113,7 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
     }
   }
   TF_ASSIGN_OR_RETURN(std::vector<std::string> objects,
-                      EmitObjects(lowered, options.target));
+                      EmitObjects(lowered, {options.target}));
   // Of a WebAssembly module its loader knows the signatures.
   if (!options.target.is_webassembly()) {
     TF_ASSIGN_OR_RETURN(objects.emplace_back(),

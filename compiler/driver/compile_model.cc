@@ -12,6 +12,7 @@
 #include "compiler/codegen/model_object.h"
 #include "compiler/codegen/signature.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/emit_objects.h"
 #include "compiler/driver/model_weights.h"
 #include "compiler/driver/weights_file.h"
 #include "compiler/graph/plan_memory.h"
@@ -31,21 +32,21 @@ using graph::Place;
 using graph::Storage;
 using graph::ValueId;
 
-ModelOperand OperandAt(const Graph& graph, const Place& place,
+ModelOperand OperandAt(const Graph& graph, const Place& place, int64_t bytes,
                        ModelWeights& weights) {
   switch (place.storage) {
     case Storage::kInput:
-      return {ModelOperand::Kind::kInput, place.at};
+      return {ModelOperand::Kind::kInput, place.at, bytes};
     case Storage::kOutput:
-      return {ModelOperand::Kind::kOutput, place.at};
+      return {ModelOperand::Kind::kOutput, place.at, bytes};
     case Storage::kConstant:
       return {ModelOperand::Kind::kWeights,
-              weights.OffsetOf(*graph.values[place.at].constant)};
+              weights.OffsetOf(*graph.values[place.at].constant), bytes};
     case Storage::kArena:
     case Storage::kNone:  // a result that nobody reads has a block, too
       break;
   }
-  return {ModelOperand::Kind::kArena, place.at};
+  return {ModelOperand::Kind::kArena, place.at, bytes};
 }
 
 std::string KernelSymbol(int kernel, const ir::PrimFunc& function) {
@@ -88,17 +89,20 @@ absl::StatusOr<Kernels> LowerKernels(const ModelKernels& kernels,
 
 struct Tensors {
   std::vector<codegen::ModelTensor> inputs, outputs;
+  std::vector<int64_t> input_bytes, output_bytes;
 };
 
 Tensors TensorsOf(const Graph& graph) {
   Tensors tensors;
   for (ValueId id : graph.inputs) {
-    tensors.inputs.push_back(
-        Describe(graph.values[id].name, graph.values[id].type));
+    const graph::Value& value = graph.values[id];
+    tensors.inputs.push_back(Describe(value.name, value.type));
+    tensors.input_bytes.push_back(value.type.num_bytes());
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    tensors.outputs.push_back(
-        Describe(graph.output_names[i], graph.values[graph.outputs[i]].type));
+    const graph::TensorType& type = graph.values[graph.outputs[i]].type;
+    tensors.outputs.push_back(Describe(graph.output_names[i], type));
+    tensors.output_bytes.push_back(type.num_bytes());
   }
   return tensors;
 }
@@ -148,7 +152,9 @@ absl::StatusOr<codegen::ModelDescription> DescribeTensors(
   for (const Graph& graph : graphs) {
     const Tensors tensors = TensorsOf(graph);
     codegen::ModelVariant variant{.input_shapes = ShapesOf(tensors.inputs),
-                                  .output_shapes = ShapesOf(tensors.outputs)};
+                                  .output_shapes = ShapesOf(tensors.outputs),
+                                  .input_bytes = tensors.input_bytes,
+                                  .output_bytes = tensors.output_bytes};
     for (const codegen::ModelVariant& other : model.variants) {
       if (other.input_shapes == variant.input_shapes) {
         return absl::InvalidArgumentError(
@@ -178,28 +184,31 @@ absl::StatusOr<std::vector<codegen::ModelStep>> DescribeSteps(
     step.kernel = KernelSymbol(kernel, *kernels.module.functions[kernel]);
     const graph::Call& call = graph.calls[i];
     for (size_t p = 0; p < call.inputs.size(); ++p) {
+      const graph::Value& input = graph.values[call.inputs[p]];
       const auto pack = code.packs[kernel].find(static_cast<int>(p));
       if (pack == code.packs[kernel].end()) {
-        step.operands.push_back(
-            OperandAt(graph, plan.places[call.inputs[p]], weights));
+        step.operands.push_back(OperandAt(graph, plan.places[call.inputs[p]],
+                                          input.type.num_bytes(), weights));
         continue;
       }
       TF_ASSIGN_OR_RETURN(
           const int64_t offset,
-          weights.OffsetOfPacked(*graph.values[call.inputs[p]].constant,
-                                 pack->second));
-      step.operands.push_back({ModelOperand::Kind::kWeights, offset});
+          weights.OffsetOfPacked(*input.constant, pack->second));
+      step.operands.push_back({ModelOperand::Kind::kWeights, offset,
+                               *ir::MemoryBytes(*pack->second->params[1])});
     }
     for (ValueId id : call.outputs) {
-      step.operands.push_back(OperandAt(graph, plan.places[id], weights));
+      step.operands.push_back(OperandAt(
+          graph, plan.places[id], graph.values[id].type.num_bytes(), weights));
     }
     steps.push_back(std::move(step));
   }
   for (const graph::OutputCopy& copy : plan.copies) {
-    steps.push_back({.kernel = "",
-                     .operands = {{ModelOperand::Kind::kOutput, copy.output},
-                                  OperandAt(graph, copy.from, weights)},
-                     .copied_bytes = copy.bytes});
+    steps.push_back(
+        {.kernel = "",
+         .operands = {{ModelOperand::Kind::kOutput, copy.output, copy.bytes},
+                      OperandAt(graph, copy.from, copy.bytes, weights)},
+         .copied_bytes = copy.bytes});
   }
   return steps;
 }
@@ -316,12 +325,13 @@ absl::StatusOr<ModelArtifact> CompileModel(std::span<const Graph> graphs,
   TF_ASSIGN_OR_RETURN(const Kernels code,
                       LowerKernels(kernels, scheduled, options.target));
   const codegen::Options codegen_options{options.target, /*hidden=*/true};
+  const int64_t alignment = codegen::ModelAlignment(options.target);
   ModelArtifact artifact;
-  ModelWeights weights;
+  ModelWeights weights(alignment);
   std::span<const int> kernel_of_call = kernels.kernel_of_call;
   for (size_t g = 0; g < graphs.size(); ++g) {
     const Graph& graph = graphs[g];
-    const MemoryPlan plan = graph::PlanMemory(graph);
+    const MemoryPlan plan = graph::PlanMemory(graph, alignment);
     TF_ASSIGN_OR_RETURN(
         model.variants[g].steps,
         DescribeSteps(graph, kernels, kernel_of_call, code, plan, weights));
@@ -338,32 +348,30 @@ absl::StatusOr<ModelArtifact> CompileModel(std::span<const Graph> graphs,
     artifact.weights_file = std::move(file.bytes);
     model.weights_file = {options.weights_name, std::move(file.digest)};
   }
-  std::vector<std::string> objects(1);
-  TF_ASSIGN_OR_RETURN(objects[0],
-                      codegen::EmitModelObject(model, codegen_options));
+  std::vector<std::string> objects;
   if (!code.lowered.empty()) {
-    TF_ASSIGN_OR_RETURN(std::string object,
-                        codegen::EmitObject(code.lowered, codegen_options));
-    objects.push_back(std::move(object));
+    TF_ASSIGN_OR_RETURN(objects, EmitObjects(code.lowered, codegen_options));
   }
+  TF_ASSIGN_OR_RETURN(objects.emplace_back(),
+                      codegen::EmitModelObject(model, codegen_options));
+  const target::Target host = options.target.HostPart();
   TF_ASSIGN_OR_RETURN(artifact.shared_object,
-                      codegen::LinkSharedObject(objects, options.target));
+                      codegen::LinkSharedObject(objects, host));
   TF_ASSIGN_OR_RETURN(artifact.code_digest,
                       codegen::CodeDigest(artifact.shared_object));
   if (options.archive) {
-    TF_ASSIGN_OR_RETURN(artifact.archive,
-                        codegen::LinkArchive(objects, options.target));
+    TF_ASSIGN_OR_RETURN(artifact.archive, codegen::LinkArchive(objects, host));
   }
   if (options.profile) {
     model.profiled = true;
-    TF_ASSIGN_OR_RETURN(objects[0],
+    TF_ASSIGN_OR_RETURN(objects.back(),
                         codegen::EmitModelObject(model, codegen_options));
     TF_ASSIGN_OR_RETURN(artifact.profiled_object,
-                        codegen::LinkSharedObject(objects, options.target));
+                        codegen::LinkSharedObject(objects, host));
   }
   artifact.header = options.target.is_webassembly()
                         ? codegen::JsModelLoader(model.symbol)
-                        : codegen::ModelHeader(model);
+                        : codegen::ModelHeader(model, options.target);
   artifact.weight_bytes = weights.bytes();
   return artifact;
 }

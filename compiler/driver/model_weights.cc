@@ -7,17 +7,11 @@
 #include "compiler/ir/structural.h"
 
 namespace tilefarm::driver {
-namespace {
-
-constexpr int64_t kAlignment = 64;
-
-}  // namespace
-
 int64_t ModelWeights::Append(std::span<const std::byte> bytes) {
   const int64_t offset = end_;
   pieces_.push_back({offset, bytes});
   const auto size = static_cast<int64_t>(bytes.size());
-  end_ += (size + kAlignment - 1) / kAlignment * kAlignment;
+  end_ += (size + alignment_ - 1) / alignment_ * alignment_;
   return offset;
 }
 

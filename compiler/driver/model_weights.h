@@ -20,6 +20,9 @@ namespace tilefarm::driver {
 // once, in each layout that a kernel wants. The constants must outlive this.
 class ModelWeights {
  public:
+  // Offsets are multiples of `alignment`.
+  explicit ModelWeights(int64_t alignment) : alignment_(alignment) {}
+
   // The offset of the constant as the graph has it.
   int64_t OffsetOf(const graph::TensorData& constant);
   // The offset of what `pack` (parameters: source, packed) makes of it. Errors
@@ -41,6 +44,7 @@ class ModelWeights {
   Constant& Find(std::span<const std::byte> bytes);
   int64_t Append(std::span<const std::byte> bytes);
 
+  const int64_t alignment_;
   std::map<size_t, std::vector<Constant>> constants_;  // by size
   std::vector<codegen::ModelWeights> pieces_;
   std::vector<graph::TensorData> packed_;  // keeps the bytes of pieces

@@ -85,20 +85,23 @@ absl::StatusOr<std::vector<Dims>> ParseDims(
 
 absl::StatusOr<graph::Graph> ReadModel(const std::string& path,
                                        const Dims& dims,
+                                       const target::Target& target,
                                        const SeeGraph& after) {
   TF_ASSIGN_OR_RETURN(graph::Graph graph,
                       onnx::ImportFile(path, {.dims = dims}, RunOnHost));
   if (after) after(kImportPass, graph);
-  return graph::Optimize(std::move(graph), RunOnHost, after);
+  return graph::Optimize(std::move(graph), RunOnHost,
+                         {.strided_results = !target.is_gpu()}, after);
 }
 
 absl::StatusOr<ModelVariants> ReadModelVariants(
     const std::string& path, const std::vector<std::string>& dims,
-    const SeeGraph& after) {
+    const target::Target& target, const SeeGraph& after) {
   ModelVariants variants;
   TF_ASSIGN_OR_RETURN(variants.dims, ParseDims(dims));
   for (const Dims& one : variants.dims) {
-    TF_ASSIGN_OR_RETURN(graph::Graph graph, ReadModel(path, one, after));
+    TF_ASSIGN_OR_RETURN(graph::Graph graph,
+                        ReadModel(path, one, target, after));
     variants.graphs.push_back(std::move(graph));
   }
   if (variants.dims.size() > 1) {

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
+#include "compiler/target/target.h"
 
 namespace tilefarm::driver {
 
@@ -44,10 +45,11 @@ inline constexpr size_t kMostVariants = 64;
 absl::StatusOr<std::vector<Dims>> ParseDims(
     const std::vector<std::string>& dims);
 
-// Imports the model and applies all passes. `after` (may be empty) sees the
+// Imports the model and applies all passes, for the target. `after` (may be empty) sees the
 // graph after import and after each pass. Errors as those of onnx::ImportFile.
 absl::StatusOr<graph::Graph> ReadModel(const std::string& path,
                                        const Dims& dims,
+                                       const target::Target& target,
                                        const SeeGraph& after = {});
 
 // The model for each combination of sizes.
@@ -59,9 +61,9 @@ struct ModelVariants {
 // `dims` as in ParseDims, and its errors.
 absl::StatusOr<ModelVariants> ReadModelVariants(
     const std::string& path, const std::vector<std::string>& dims,
-    const SeeGraph& after = {});
+    const target::Target& target, const SeeGraph& after = {});
 
-// The model after all passes but fusion: what fusion is compared to.
+// The model after all passes but fusion, for a CPU: what fusion is compared to.
 absl::StatusOr<graph::Graph> ReadUnfusedModel(const std::string& path,
                                               const Dims& dims);
 

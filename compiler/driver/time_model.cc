@@ -54,7 +54,7 @@ absl::StatusOr<ModelTimes> TimeVariant(const std::string& path,
                                        const target::Target& target,
                                        ir::FloatRule floats,
                                        const ChooseSchedules& tuned) {
-  TF_ASSIGN_OR_RETURN(const graph::Graph graph, ReadModel(path, dims));
+  TF_ASSIGN_OR_RETURN(const graph::Graph graph, ReadModel(path, dims, target));
   const ModelKernels kernels = ExtractKernels(graph);
   TF_ASSIGN_OR_RETURN(const ScheduledModule chosen, tuned(kernels.module));
   TF_ASSIGN_OR_RETURN(const ScheduledModule untuned,

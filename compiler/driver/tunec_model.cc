@@ -276,7 +276,7 @@ absl::Status CheckPass(const std::string& name) {
 
 absl::Status CheckRun(const TunecFlags& flags, const target::Target& target) {
   TF_ASSIGN_OR_RETURN(const target::Target host, target::Parse("host"));
-  if (target.kind == host.kind) return absl::OkStatus();
+  if (target.HostPart().kind == host.kind) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--run runs the model on this machine: give --target host, not ",
       flags.target));
@@ -342,8 +342,9 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   const auto print = [&](std::string_view pass, const graph::Graph& now) {
     if (pass == flags.print_after) std::cout << graph::Print(now);
   };
-  TF_ASSIGN_OR_RETURN(const ModelVariants variants,
-                      ReadModelVariants(flags.program, flags.dims, print));
+  TF_ASSIGN_OR_RETURN(
+      const ModelVariants variants,
+      ReadModelVariants(flags.program, flags.dims, target, print));
   if (!flags.dot.empty()) {
     if (variants.graphs.size() > 1) {
       return absl::InvalidArgumentError(

@@ -1,5 +1,6 @@
 #include <functional>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -7,6 +8,8 @@
 
 namespace tilefarm::graph {
 namespace {
+
+constexpr std::string_view kJoinPass = "join-in-place";
 
 constexpr Pass kPasses[] = {
     // Constants that are folded are no longer seen to be dequantised.
@@ -47,7 +50,7 @@ constexpr Pass kPasses[] = {
        return FuseCalls(std::move(graph));
      }},
     // Fusion has decided which results are made at all.
-    {"join-in-place",
+    {kJoinPass,
      [](Graph graph, const RunFunction&) {
        return JoinInPlace(std::move(graph));
      }},
@@ -58,11 +61,13 @@ constexpr Pass kPasses[] = {
 std::span<const Pass> AllPasses() { return kPasses; }
 
 absl::StatusOr<Graph> Optimize(
-    Graph graph, const RunFunction& run,
+    Graph graph, const RunFunction& run, const Options& options,
     const std::function<void(std::string_view pass, const Graph&)>& after) {
   for (const Pass& pass : kPasses) {
-    TF_ASSIGN_OR_RETURN(graph, pass.apply(std::move(graph), run));
-    TF_RETURN_IF_ERROR(Verify(graph));
+    if (pass.name != kJoinPass || options.strided_results) {
+      TF_ASSIGN_OR_RETURN(graph, pass.apply(std::move(graph), run));
+      TF_RETURN_IF_ERROR(Verify(graph));
+    }
     if (after) after(pass.name, graph);
   }
   return graph;

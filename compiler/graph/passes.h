@@ -82,9 +82,15 @@ std::span<const Pass> AllPasses();
 // The name of the pass that fuses calls.
 inline constexpr std::string_view kFusionPass = "fuse-calls";
 
+// What the kernels of the target allow.
+struct Options {
+  // Results whose rows do not follow each other (join_in_place.cc).
+  bool strided_results = true;
+};
+
 // All passes, in order. `after` (may be empty) sees the graph after each.
 absl::StatusOr<Graph> Optimize(
-    Graph graph, const RunFunction& run,
+    Graph graph, const RunFunction& run, const Options& options = {},
     const std::function<void(std::string_view pass, const Graph&)>& after = {});
 
 }  // namespace tilefarm::graph

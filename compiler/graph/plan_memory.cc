@@ -6,10 +6,8 @@
 namespace tilefarm::graph {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-
-int64_t Aligned(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+int64_t RoundUp(int64_t bytes, int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 // Bytes in the arena and the calls during which they are needed.
@@ -128,7 +126,7 @@ int64_t LargestLiveBytes(const std::vector<Block>& blocks, size_t calls) {
 
 }  // namespace
 
-MemoryPlan PlanMemory(const Graph& graph) {
+MemoryPlan PlanMemory(const Graph& graph, int64_t alignment) {
   MemoryPlan plan;
   plan.places.resize(graph.values.size());
   plan.is_alias.resize(graph.calls.size());
@@ -188,8 +186,8 @@ MemoryPlan PlanMemory(const Graph& graph) {
       continue;
     }
     blocks.push_back({static_cast<ValueId>(i),
-                      Aligned(graph.values[i].type.num_bytes()), first[i],
-                      last[i]});
+                      RoundUp(graph.values[i].type.num_bytes(), alignment),
+                      first[i], last[i]});
   }
   plan.largest_live_bytes = LargestLiveBytes(blocks, graph.calls.size());
   plan.arena_bytes = PlaceBlocks(blocks, plan.largest_live_bytes);

@@ -42,9 +42,9 @@ struct MemoryPlan {
   int64_t largest_live_bytes = 0;
 };
 
-// Offsets are multiples of 64 bytes. The values of a "reshape" share the
+// Offsets are multiples of `alignment` bytes. The values of a "reshape" share the
 // storage of its input, and parts that of the whole.
-MemoryPlan PlanMemory(const Graph& graph);
+MemoryPlan PlanMemory(const Graph& graph, int64_t alignment = 64);
 
 }  // namespace tilefarm::graph
 

@@ -54,7 +54,8 @@ struct Axis {
   int64_t extent;
 };
 
-// The variables that are 0 if the condition holds.
+// The variables that are 0 if the condition holds, of those that are never
+// negative.
 void AddZeros(const Expr& condition, std::set<const ir::VarNode*>& zeros) {
   const auto* binary = ir::As<ir::BinaryNode>(condition);
   if (binary == nullptr) return;
@@ -62,7 +63,8 @@ void AddZeros(const Expr& condition, std::set<const ir::VarNode*>& zeros) {
     AddZeros(binary->a, zeros);
     AddZeros(binary->b, zeros);
   }
-  if (binary->op == ir::BinaryOp::kEQ && ir::IsConstInt(binary->b, 0)) {
+  if ((binary->op == ir::BinaryOp::kEQ && ir::IsConstInt(binary->b, 0)) ||
+      (binary->op == ir::BinaryOp::kLT && ir::IsConstInt(binary->b, 1))) {
     if (const auto* var = ir::As<ir::VarNode>(binary->a)) zeros.insert(var);
   }
 }

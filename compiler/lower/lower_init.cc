@@ -128,15 +128,18 @@ class InitNest {
       }
       math.Bind(loop->var.get(), 0, count.hi - 1);
     }
+    // The offset of all distinguishes what x // 40 or x % 40 alone does not.
+    Expr reduce_offset = ir::IntConst(0);
     for (const ir::IterVar& iter : block.iters) {
       if (iter.type == IterType::kOpaque) return false;
       binding[iter.var.get()] = iter.binding;
       if (iter.type == IterType::kReduce) {
         reduce_dims.push_back(math.Decompose(iter.binding));
+        reduce_offset = reduce_offset * iter.dom.extent + iter.binding;
       }
     }
+    reduce_dims.push_back(math.Decompose(reduce_offset));
     std::vector<Expr> indices = store.indices;
-    // The offset distinguishes elements that x // 40 or x % 40 alone does not.
     indices.push_back(ir::IntConst(0));
     for (size_t d = 0; d < store.indices.size(); ++d) {
       indices.back() =

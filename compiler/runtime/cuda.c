@@ -2,6 +2,7 @@
  * what is loaded stays until the artifact is unloaded, so that lists only grow
  * and are read without a lock. */
 #include "compiler/runtime/cuda_driver.h"
+#include "compiler/runtime/cuda_place.h"
 #include "compiler/runtime/gpu.h"
 #include "compiler/runtime/gpu_modules.h"
 #include "compiler/runtime/platform.h"
@@ -32,65 +33,8 @@ struct tf_gpu_module {
 
 static struct tf_mutex mutex; /* of all below and of all lists' heads */
 static struct tf_gpu_state* states;
-static void* primary; /* a context */
-static int32_t primary_device;
 
 typedef const struct tf_cuda_driver Driver;
-
-/* Contexts ----------------------------------------------------------------- */
-
-/* Retains the primary context. The mutex is locked. */
-static int32_t RetainPrimary(Driver* driver) {
-  if (primary != NULL) return 0;
-  int32_t number = 0;
-  int32_t error = tf_rt_gpu_chosen_device("TILEFARM_CUDA_DEVICE", &number);
-  if (error != 0) return error;
-  error = driver->device(&primary_device, number);
-  if (error != 0) {
-    char object[32];
-    snprintf(object, sizeof(object), "device %d", number);
-    return tf_rt_cuda_fail(driver, "cuDeviceGet", object, error, NULL);
-  }
-  void* context = NULL;
-  error = driver->retain_primary(&context, primary_device);
-  if (error != 0) {
-    return tf_rt_cuda_fail(driver, "cuDevicePrimaryCtxRetain", NULL, error,
-                           NULL);
-  }
-  primary = context;
-  return 0;
-}
-
-/* Finds the context of this call. `*pushed` if it must be popped. */
-static int32_t Enter(Driver* driver, void** context, int32_t* pushed) {
-  *pushed = 0;
-  *context = NULL;
-  int32_t error = driver->current(context);
-  if (error != 0) {
-    return tf_rt_cuda_fail(driver, "cuCtxGetCurrent", NULL, error, NULL);
-  }
-  if (*context != NULL) return 0;
-  pthread_mutex_lock(&mutex);
-  error = RetainPrimary(driver);
-  *context = primary;
-  pthread_mutex_unlock(&mutex);
-  if (error != 0) return error;
-  error = driver->push(*context);
-  if (error != 0) {
-    return tf_rt_cuda_fail(driver, "cuCtxPushCurrent", NULL, error, NULL);
-  }
-  *pushed = 1;
-  return 0;
-}
-
-/* Tells a context from a destroyed one that had the same address. */
-static unsigned long long ContextId(Driver* driver, void* context) {
-  unsigned long long id = 0;
-  if (driver->context_id == NULL || driver->context_id(context, &id) != 0) {
-    return 0;
-  }
-  return id;
-}
 
 /* Modules ------------------------------------------------------------------ */
 
@@ -103,30 +47,6 @@ static struct tf_gpu_module* FindModule(struct tf_gpu_state* state,
     module = module->next;
   }
   return module;
-}
-
-/* A pool of its own keeps its memory between calls, which the device's default
- * pool does not. Null if the driver or the device has none. */
-static void* MakePool(Driver* driver) {
-  int32_t device = 0, supported = 0;
-  if (driver->make_pool == NULL || driver->destroy_pool == NULL ||
-      driver->set_pool == NULL || driver->allocate_async == NULL ||
-      driver->release_async == NULL || driver->current_device(&device) != 0 ||
-      driver->attribute(&supported, TF_CUDA_DEVICE_MEMORY_POOLS_SUPPORTED,
-                        device) != 0 ||
-      !supported) {
-    return NULL;
-  }
-  struct tf_cuda_pool_properties properties;
-  memset(&properties, 0, sizeof(properties));
-  properties.allocation_type = TF_CUDA_POOL_PINNED;
-  properties.location_type = TF_CUDA_POOL_ON_DEVICE;
-  properties.location = device;
-  void* pool = NULL;
-  if (driver->make_pool(&pool, &properties) != 0) return NULL;
-  uint64_t kept_bytes = UINT64_MAX;
-  driver->set_pool(pool, TF_CUDA_POOL_RELEASE_THRESHOLD, &kept_bytes);
-  return pool;
 }
 
 /* Loads the image into the current context. The mutex is locked. */
@@ -154,7 +74,7 @@ static int32_t LoadModule(Driver* driver,
   }
   module->context = context;
   module->context_id = id;
-  module->pool = MakePool(driver);
+  module->pool = tf_rt_cuda_make_pool(driver);
   tf_rt_gpu_add_module(module, &module->next, state, &states);
   *result = module;
   return 0;
@@ -192,7 +112,7 @@ static int32_t PrepareKernels(Driver* driver, struct tf_gpu_module* module,
 static int32_t Prepare(Driver* driver, const struct tf_gpu_function* function,
                        void* context, struct tf_gpu_module** module,
                        struct tf_gpu_prepared** prepared) {
-  const unsigned long long id = ContextId(driver, context);
+  const unsigned long long id = tf_rt_cuda_context_id(driver, context);
   *module = FindModule(function->state, context, id);
   *prepared = *module == NULL
                   ? NULL
@@ -468,7 +388,7 @@ int32_t tf_rt_cuda_run(const struct tf_gpu_function* function,
   }
   void* context = NULL;
   int32_t pushed = 0;
-  status = Enter(driver, &context, &pushed);
+  status = tf_rt_cuda_enter(driver, &context, &pushed);
   if (status != 0) return status;
   struct tf_gpu_module* module = NULL;
   struct tf_gpu_prepared* prepared = NULL;
@@ -488,7 +408,7 @@ int32_t tf_rt_cuda_run(const struct tf_gpu_function* function,
 static void UnloadModule(Driver* driver, struct tf_gpu_module* module) {
   /* A context that was destroyed has no modules and no memory. */
   const int32_t lives =
-      ContextId(driver, module->context) == module->context_id &&
+      tf_rt_cuda_context_id(driver, module->context) == module->context_id &&
       driver->push(module->context) == 0;
   if (lives) {
     driver->synchronize_context();
@@ -515,7 +435,7 @@ static void UnloadModule(Driver* driver, struct tf_gpu_module* module) {
 void tf_rt_cuda_shutdown(void) {
   int32_t status = 0;
   /* Opens nothing: without the driver there is nothing to unload. */
-  if (states != NULL || primary != NULL) {
+  if (states != NULL || tf_rt_cuda_has_primary()) {
     Driver* driver = tf_rt_cuda_driver(&status);
     for (; states != NULL; states = states->next) {
       while (states->modules != NULL) {
@@ -524,8 +444,7 @@ void tf_rt_cuda_shutdown(void) {
         UnloadModule(driver, module);
       }
     }
-    if (primary != NULL) driver->release_primary(primary_device);
-    primary = NULL;
+    tf_rt_cuda_place_shutdown(driver);
   }
   tf_rt_cuda_driver_shutdown();
   tf_rt_gpu_error_shutdown();

@@ -30,6 +30,9 @@ static const struct tf_gpu_entry kEntries[] = {
     TF_ENTRY("cuMemcpyDtoH_v2", copy_to_host, 1),
     TF_ENTRY("cuLaunchKernel", launch, 1),
     TF_ENTRY("cuStreamSynchronize", synchronize, 1),
+    TF_ENTRY("cuStreamCreate", make_stream, 1),
+    TF_ENTRY("cuStreamDestroy_v2", destroy_stream, 1),
+    TF_ENTRY("cuMemcpyAsync", copy, 1),
     TF_ENTRY("cuGetErrorString", error_text, 0),
     TF_ENTRY("cuCtxGetId", context_id, 0),
     TF_ENTRY("cuMemsetD8Async", fill, 0),
@@ -38,6 +41,12 @@ static const struct tf_gpu_entry kEntries[] = {
     TF_ENTRY("cuMemPoolSetAttribute", set_pool, 0),
     TF_ENTRY("cuMemAllocFromPoolAsync", allocate_async, 0),
     TF_ENTRY("cuMemFreeAsync", release_async, 0),
+    TF_ENTRY("cuStreamBeginCapture_v2", begin_capture, 0),
+    TF_ENTRY("cuStreamEndCapture", end_capture, 0),
+    TF_ENTRY("cuGraphInstantiateWithFlags", instantiate, 0),
+    TF_ENTRY("cuGraphLaunch", launch_graph, 0),
+    TF_ENTRY("cuGraphDestroy", destroy_graph, 0),
+    TF_ENTRY("cuGraphExecDestroy", destroy_executable, 0),
     TF_ENTRY("cuTensorMapEncodeTiled", encode_map, 0),
 };
 

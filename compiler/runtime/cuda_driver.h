@@ -1,4 +1,4 @@
-/* The part of NVIDIA's driver library that cuda.c calls (CUDA Driver API). */
+/* The part of NVIDIA's driver library that is called (CUDA Driver API). */
 #ifndef TILEFARM_COMPILER_RUNTIME_CUDA_DRIVER_H_
 #define TILEFARM_COMPILER_RUNTIME_CUDA_DRIVER_H_
 
@@ -47,6 +47,11 @@ struct tf_cuda_driver {
                     uint32_t block_z, uint32_t shared_bytes, void* stream,
                     void** arguments, void** extra);
   int32_t (*synchronize)(void* stream);
+  int32_t (*make_stream)(void** stream, uint32_t flags);
+  int32_t (*destroy_stream)(void* stream);
+  /* Between device and host, whichever each address is of. */
+  int32_t (*copy)(tf_device_pointer to, tf_device_pointer from, size_t bytes,
+                  void* stream);
   /* Null in old drivers. */
   int32_t (*error_text)(int32_t error, const char** text);
   int32_t (*context_id)(void* context, unsigned long long* id);
@@ -59,6 +64,14 @@ struct tf_cuda_driver {
   int32_t (*allocate_async)(tf_device_pointer* pointer, size_t bytes,
                             void* pool, void* stream);
   int32_t (*release_async)(tf_device_pointer pointer, void* stream);
+  /* From here on, what the stream gets is recorded and not run. */
+  int32_t (*begin_capture)(void* stream, int32_t mode);
+  int32_t (*end_capture)(void* stream, void** graph);
+  int32_t (*instantiate)(void** executable, void* graph,
+                         unsigned long long flags);
+  int32_t (*launch_graph)(void* executable, void* stream);
+  int32_t (*destroy_graph)(void* graph);
+  int32_t (*destroy_executable)(void* executable);
   /* `strides` in bytes, but for the contiguous dimension. */
   int32_t (*encode_map)(void* map, int32_t element_type, uint32_t dims,
                         tf_device_pointer memory, const uint64_t* sizes,
@@ -87,6 +100,8 @@ enum {
   TF_CUDA_MAP_SWIZZLE_128_BYTES = 3,
   TF_CUDA_MAP_PROMOTE_256_BYTES = 3,
   TF_CUDA_MAP_FILL_ZEROS = 0,
+  TF_CUDA_STREAM_NON_BLOCKING = 1,
+  TF_CUDA_CAPTURE_RELAXED = 2, /* other threads may allocate meanwhile */
   TF_CUDA_SHARED_BYTES_BY_DEFAULT = 48 << 10,
 };
 

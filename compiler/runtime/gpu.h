@@ -92,6 +92,27 @@ enum {
   TF_GPU_FAULT = -3,     /* a simulated kernel is wrong */
 };
 
+/* What a step of a model reads or writes: a part of the instance's memory or of
+ * the weights. */
+struct tf_gpu_operand {
+  int64_t offset; /* a multiple of TF_GPU_MODEL_ALIGNMENT */
+  int64_t bytes;
+  int64_t in_weights;
+};
+/* A model whose values are in a device's memory (codegen/model_object.h). */
+struct tf_gpu_model {
+  int64_t
+      memory_bytes; /* of an instance: intermediate values, inputs, outputs */
+  int64_t weights_bytes;
+  const int64_t* input_offsets; /* in the memory */
+  const int64_t* output_offsets;
+  int64_t operand_count;
+  const struct tf_gpu_operand* operands;
+};
+/* What every device allows for parts of a buffer: OpenCL's devices ask for up
+ * to 4096 bits. */
+enum { TF_GPU_MODEL_ALIGNMENT = 512 };
+
 /* Runs the function's kernels on the current context's device; without a
  * context in the primary context of device TILEFARM_CUDA_DEVICE (0).
  *
@@ -123,6 +144,10 @@ int32_t tf_rt_opencl_run(const struct tf_gpu_function* function,
 /* Releases all; run when the artifact is unloaded. While the process exits it
  * calls nothing of OpenCL, because drivers have ended by then. */
 void tf_rt_opencl_shutdown(void);
+
+/* Copies within the device's memory: CUDA's pointers, or cl_mem. Enqueued. */
+int32_t tf_rt_cuda_copy(void* stream, void* to, void* from, int64_t bytes);
+int32_t tf_rt_opencl_copy(void* queue, void* to, void* from, int64_t bytes);
 
 /* Runs the kernels in the calling thread; parameters are host memory, `stream`
  * and `wait` are ignored. Thread-safe. */

@@ -10,6 +10,7 @@ struct Instance {
   const struct tf_rt_model* model;
   char* arena;
   const char* weights;
+  void* on_device; /* of model->device; null: on the host */
   struct tf_rt_limits limits;
   _Atomic(int32_t) running;
 };
@@ -80,6 +81,12 @@ static int32_t CheckOptions(const struct tf_rt_model* model,
 int32_t tf_rt_model_create(const struct tf_rt_model* model,
                            const struct tf_rt_model_options* options,
                            void** result) {
+  return tf_rt_model_create_on(model, options, NULL, result);
+}
+
+int32_t tf_rt_model_create_on(const struct tf_rt_model* model,
+                              const struct tf_rt_model_options* options,
+                              void* stream, void** result) {
   if (result == NULL) return Fail("create: the place for the model is null");
   *result = NULL;
   if (options != NULL && CheckOptions(model, options) != 0) return 1;
@@ -87,6 +94,7 @@ int32_t tf_rt_model_create(const struct tf_rt_model* model,
   if (instance == NULL) return Fail("create: no memory");
   instance->model = model;
   instance->arena = NULL;
+  instance->on_device = NULL;
   instance->limits.threads = options == NULL ? 0 : options->threads;
   instance->limits.spin_us = options == NULL ? 0 : options->spin_us;
   instance->weights = model->weights;
@@ -97,7 +105,7 @@ int32_t tf_rt_model_create(const struct tf_rt_model* model,
         " key, and the process has no more");
   }
   __c11_atomic_init(&instance->running, 0);
-  if (model->arena_bytes > 0) {
+  if (model->arena_bytes > 0 && model->device == NULL) {
     instance->arena =
         aligned_alloc(kArenaAlignment, (size_t)model->arena_bytes);
     if (instance->arena == NULL) {
@@ -121,13 +129,26 @@ int32_t tf_rt_model_create(const struct tf_rt_model* model,
       return Fail(error != NULL ? error : "create: no memory");
     }
   }
+  if (model->device != NULL) {
+    const int32_t status = model->device->create(model, instance->weights,
+                                                 stream, &instance->on_device);
+    /* The device has a copy. */
+    if (model->file != NULL) model->close(model->file);
+    if (status != 0) {
+      free(instance);
+      return Fail(model->kernel_error());
+    }
+  }
   *result = instance;
   return 0;
 }
 
+/* `stream` and `wait` are for models on a device. */
 static int32_t RunVariant(struct Instance* instance,
                           const struct tf_rt_variant* variant,
-                          const void* const* inputs, void* const* outputs) {
+                          const void* const* inputs, void* const* outputs,
+                          void* stream, int32_t wait) {
+  const struct tf_rt_model* model = instance->model;
   if (__c11_atomic_exchange(&instance->running, 1, __ATOMIC_ACQUIRE)) {
     return Fail("run: this instance runs in another thread");
   }
@@ -136,10 +157,16 @@ static int32_t RunVariant(struct Instance* instance,
     return Fail("run: no memory for the limits of the instance");
   }
   const int32_t status =
-      variant->steps(inputs, outputs, instance->arena, instance->weights);
+      model->device == NULL
+          ? variant->steps(inputs, outputs, instance->arena, instance->weights)
+          : model->device->run(instance->on_device, variant, inputs, outputs,
+                               stream, wait);
   if (HasLimits(instance)) tf_rt_set_limits(NULL);
   __c11_atomic_store(&instance->running, 0, __ATOMIC_RELEASE);
-  return status == 0 ? 0 : Fail("run: a kernel failed for want of memory");
+  if (status == 0) return 0;
+  return Fail(model->kernel_error == NULL
+                  ? "run: a kernel failed for want of memory"
+                  : model->kernel_error());
 }
 
 int32_t tf_rt_model_run(void* model, const void* const* inputs,
@@ -149,7 +176,19 @@ int32_t tf_rt_model_run(void* model, const void* const* inputs,
   if (instance->model->choose != NULL) {
     return Fail("run: the model has open dimensions: call run_shaped");
   }
-  return RunVariant(instance, instance->model->variants, inputs, outputs);
+  return RunVariant(instance, instance->model->variants, inputs, outputs, NULL,
+                    1);
+}
+
+int32_t tf_rt_model_run_on(void* model, void* stream, const void* const* inputs,
+                           void* const* outputs) {
+  struct Instance* instance = model;
+  if (instance == NULL) return Fail("run_on: the model is null");
+  if (instance->model->choose != NULL) {
+    return Fail("run_on: the model has open dimensions: call run_shaped");
+  }
+  return RunVariant(instance, instance->model->variants, inputs, outputs,
+                    stream, 0);
 }
 
 static void CopyShapes(const struct tf_rt_model* model,
@@ -184,14 +223,18 @@ int32_t tf_rt_model_run_shaped(void* model, const void* const* inputs,
   }
   if (output_shapes != NULL) CopyShapes(made_of, variant, output_shapes);
   if (outputs == NULL) return 0;
-  return RunVariant(instance, variant, inputs, outputs);
+  return RunVariant(instance, variant, inputs, outputs, NULL, 1);
 }
 
 void tf_rt_model_destroy(void* model) {
   struct Instance* instance = model;
   if (instance == NULL) return;
   const struct tf_rt_model* made_of = instance->model;
-  if (made_of->file != NULL) made_of->close(made_of->file);
+  if (made_of->device != NULL) {
+    made_of->device->destroy(instance->on_device);
+  } else if (made_of->file != NULL) {
+    made_of->close(made_of->file);
+  }
   free(instance->arena);
   free(instance);
 }

@@ -1,4 +1,5 @@
-/* The part of OpenCL 1.2 that opencl.c calls, declared by hand. */
+/* The part of OpenCL 1.2 that opencl.c and opencl_model.c call, declared by
+ * hand. */
 #ifndef TILEFARM_COMPILER_RUNTIME_OPENCL_DRIVER_H_
 #define TILEFARM_COMPILER_RUNTIME_OPENCL_DRIVER_H_
 
@@ -41,6 +42,9 @@ struct tf_opencl_driver {
   int32_t (*release_kernel)(void* kernel);
   void* (*make_buffer)(void* context, uint64_t flags, size_t bytes, void* host,
                        int32_t* error);
+  /* Parts need a multiple of the device's alignment as their origin. */
+  void* (*make_part)(void* buffer, uint64_t flags, uint32_t type,
+                     const void* region, int32_t* error);
   int32_t (*release_buffer)(void* buffer);
   int32_t (*read)(void* queue, void* buffer, uint32_t blocks, size_t offset,
                   size_t bytes, void* to, uint32_t events, void* const* event,
@@ -48,6 +52,9 @@ struct tf_opencl_driver {
   int32_t (*write)(void* queue, void* buffer, uint32_t blocks, size_t offset,
                    size_t bytes, const void* from, uint32_t events,
                    void* const* event, void** made);
+  int32_t (*copy)(void* queue, void* from, void* to, size_t from_offset,
+                  size_t to_offset, size_t bytes, uint32_t events,
+                  void* const* event, void** made);
   int32_t (*fill)(void* queue, void* buffer, const void* pattern,
                   size_t pattern_bytes, size_t offset, size_t bytes,
                   uint32_t events, void* const* event, void** made);
@@ -60,6 +67,10 @@ struct tf_opencl_driver {
   int32_t (*event_info)(void* event, uint32_t what, size_t bytes, void* value,
                         size_t* value_bytes);
   int32_t (*release_event)(void* event);
+};
+
+struct tf_cl_region { /* cl_buffer_region */
+  size_t origin, bytes;
 };
 
 enum {
@@ -78,6 +89,7 @@ enum {
   /* Flags. */
   TF_CL_CONTEXT_PLATFORM = 0x1084,
   TF_CL_MEM_READ_WRITE = 1,
+  TF_CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
   TF_CL_QUEUE_OUT_OF_ORDER = 1,
 };
 #define TF_CL_DEVICE_TYPE_ALL 0xffffffffu

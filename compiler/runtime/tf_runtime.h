@@ -86,9 +86,16 @@ struct tf_rt_tensor_info {
 };
 /* The kernels for one combination of the inputs' shapes. */
 struct tf_rt_variant {
-  /* Runs them in order. Non-zero if one failed. */
+  /* Runs them in order. Non-zero if one failed. Null for a model on a device.
+   */
   int32_t (*steps)(const void* const* inputs, void* const* outputs, char* arena,
                    const char* weights);
+  /* Enqueues them; `operands` are the device's (gpu.h: tf_gpu_model). Null for
+   * a model on the host. */
+  int32_t (*device_steps)(void* stream, void* const* operands);
+  /* One for each tensor. */
+  const int64_t* input_bytes;
+  const int64_t* output_bytes;
   /* One for each tensor; null where the rank is 0. */
   const int64_t* const* input_shapes;
   const int64_t* const* output_shapes;
@@ -102,6 +109,21 @@ typedef const struct tf_rt_variant* (*tf_rt_choose)(
 const struct tf_rt_variant* tf_rt_choose_variant(
     const struct tf_rt_model* model, const int64_t* const* input_shapes,
     char* error);
+/* A device where a model's values are: cuda_model.c or opencl_model.c. The
+ * functions return 0, or non-zero if kernel_error() describes an error. */
+struct tf_rt_device {
+  /* `weights`: on the host, needed during the call. `stream`: that of runs that
+   * wait, and of the context; null: the device's file has its own. */
+  int32_t (*create)(const struct tf_rt_model* model, const char* weights,
+                    void* stream, void** instance);
+  /* wait != 0: inputs and outputs are as a caller of tf_rt_model_run gives
+   * them. Otherwise they are the device's, and all is enqueued on `stream`. */
+  int32_t (*run)(void* instance, const struct tf_rt_variant* variant,
+                 const void* const* inputs, void* const* outputs, void* stream,
+                 int32_t wait);
+  void (*destroy)(void* instance);
+  const struct tf_gpu_model* model;
+};
 /* A compiled model, constant in its artifact. */
 struct tf_rt_model {
   const struct tf_rt_variant* variants;
@@ -122,6 +144,9 @@ struct tf_rt_model {
   const char* (*open)(const struct tf_rt_weights_file* file, const char* path,
                       char* error);
   void (*close)(const struct tf_rt_weights_file* file);
+  const struct tf_rt_device* device; /* null: the host */
+  /* What a kernel that failed says; null: it failed for want of memory. */
+  const char* (*kernel_error)(void);
 };
 /* tf_model_options of the model's header. */
 struct tf_rt_model_options {
@@ -134,8 +159,17 @@ struct tf_rt_model_options {
 int32_t tf_rt_model_create(const struct tf_rt_model* model,
                            const struct tf_rt_model_options* options,
                            void** result);
+/* The same for a model on a device: struct tf_rt_device has the stream's
+ * meaning. */
+int32_t tf_rt_model_create_on(const struct tf_rt_model* model,
+                              const struct tf_rt_model_options* options,
+                              void* stream, void** result);
 int32_t tf_rt_model_run(void* instance, const void* const* inputs,
                         void* const* outputs);
+/* Enqueues the model, which is on a device, on the caller's stream or queue.
+ * Inputs and outputs are the device's. */
+int32_t tf_rt_model_run_on(void* instance, void* stream,
+                           const void* const* inputs, void* const* outputs);
 /* Writes the outputs' shapes if `output_shapes` is not null, and runs the model
  * if `outputs` is not null. */
 int32_t tf_rt_model_run_shaped(void* instance, const void* const* inputs,

@@ -62,9 +62,10 @@ absl::StatusOr<ProgramInput> ReadProgram(const std::string& path) {
 }
 
 absl::StatusOr<ProgramInput> ReadModelProgram(
-    const std::string& path, const std::vector<std::string>& dims) {
+    const std::string& path, const std::vector<std::string>& dims,
+    const target::Target& target) {
   TF_ASSIGN_OR_RETURN(const driver::ModelVariants variants,
-                      driver::ReadModelVariants(path, dims));
+                      driver::ReadModelVariants(path, dims, target));
   ProgramInput input;
   input.name = std::filesystem::path(path).filename().string();
   const driver::ModelKernels kernels = driver::ExtractKernels(variants.graphs);

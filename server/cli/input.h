@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/target/target.h"
 
 namespace tilefarm::cli {
 
@@ -23,9 +24,10 @@ struct ProgramInput {
 // NotFound: no such file. InvalidArgument: see lower::ReadProgram; too large.
 absl::StatusOr<ProgramInput> ReadProgram(const std::string& path);
 // The distinct functions of an ONNX model (driver::ReadModelVariants), as one
-// program with weights.
+// program with weights. The target says what its functions may be.
 absl::StatusOr<ProgramInput> ReadModelProgram(
-    const std::string& path, const std::vector<std::string>& dims);
+    const std::string& path, const std::vector<std::string>& dims,
+    const target::Target& target);
 // "-" is standard input.
 absl::StatusOr<std::string> ReadText(const std::string& path);
 // The text of a trace, which is parsed to find errors.

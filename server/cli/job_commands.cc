@@ -45,36 +45,55 @@ void SetTarget(const target::Target& target, Message& message) {
 }
 
 // AlreadyExists: a target is given twice, perhaps under another name.
-absl::Status SetTargets(const std::vector<std::string>& texts,
-                        v1::SubmitRequest& request) {
+absl::StatusOr<std::vector<target::Target>> ParseTargets(
+    const std::vector<std::string>& texts) {
   std::map<std::string, std::string> seen;  // text by key
+  std::vector<target::Target> targets;
   for (const std::string& text : texts) {
-    TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(text));
-    const auto [at, is_new] = seen.emplace(target.Key(), text);
+    TF_ASSIGN_OR_RETURN(targets.emplace_back(), target::Parse(text));
+    const std::string key = targets.back().Key();
+    const auto [at, is_new] = seen.emplace(key, text);
     if (!is_new) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("--target ", text, " and --target ", at->second,
-                       " are the same: ", target.Key()));
-    }
-    if (seen.size() == 1) {
-      SetTarget(target, request);
-    } else {
-      SetTarget(target, *request.add_more_targets());
+      return absl::AlreadyExistsError(absl::StrCat("--target ", text,
+                                                   " and --target ", at->second,
+                                                   " are the same: ", key));
     }
   }
-  return absl::OkStatus();
+  return targets;
+}
+
+void SetTargets(const std::vector<target::Target>& targets,
+                v1::SubmitRequest& request) {
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (i == 0) {
+      SetTarget(targets[i], request);
+    } else {
+      SetTarget(targets[i], *request.add_more_targets());
+    }
+  }
+}
+
+absl::StatusOr<ProgramInput> ReadJobProgram(
+    const JobOptions& options, const std::vector<target::Target>& targets) {
+  if (!driver::IsModel(options.program)) {
+    if (options.dims.empty()) return ReadProgram(options.program);
+    return absl::InvalidArgumentError("--dim is for models (.onnx)");
+  }
+  for (const target::Target& target : targets) {
+    if (target.is_gpu() == targets[0].is_gpu()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the functions of a model for ", targets[0].Key(), " and for ",
+        target.Key(), " are not the same: tune them in jobs of their own"));
+  }
+  return ReadModelProgram(options.program, options.dims, targets[0]);
 }
 
 absl::Status FillRequest(const JobOptions& options,
                          v1::SubmitRequest& request) {
-  TF_RETURN_IF_ERROR(SetTargets(options.targets, request));
-  if (!driver::IsModel(options.program) && !options.dims.empty()) {
-    return absl::InvalidArgumentError("--dim is for models (.onnx)");
-  }
-  TF_ASSIGN_OR_RETURN(ProgramInput program,
-                      driver::IsModel(options.program)
-                          ? ReadModelProgram(options.program, options.dims)
-                          : ReadProgram(options.program));
+  TF_ASSIGN_OR_RETURN(const std::vector<target::Target> targets,
+                      ParseTargets(options.targets));
+  SetTargets(targets, request);
+  TF_ASSIGN_OR_RETURN(ProgramInput program, ReadJobProgram(options, targets));
   request.set_request_id(farm::RandomId(128));
   request.set_user(UserName());
   request.set_program(std::move(program.text));

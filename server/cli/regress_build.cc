@@ -142,7 +142,7 @@ absl::StatusOr<BuiltArtifact> ArtifactBuilder::BuildModel(
     dims.push_back(absl::StrCat(name, "=", size));
   }
   TF_ASSIGN_OR_RETURN(const driver::ModelVariants variants,
-                      driver::ReadModelVariants(benchmark.model, dims));
+                      driver::ReadModelVariants(benchmark.model, dims, target));
   const graph::Graph& graph = variants.graphs.front();
   const driver::ModelKernels kernels = driver::ExtractKernels(graph);
   driver::Permissions permissions;

@@ -78,6 +78,12 @@ TEST_F(AnalyzerTest, MergesSplitsOfOneIndex) {
             "(x * 8 + i) // 3 * 3 + (x + i) % 3");
   EXPECT_EQ(Simple(Div(sum, 3) * 3 + Mod(x * 2 + i + IntConst(1), 3)),
             "(x * 8 + i) // 3 * 3 + (x * 2 + i + 1) % 3");
+  // x % 21 * 256 is x * 64 modulo 96, because 21 * 256 is a multiple of it.
+  const Expr low = Mod(x * 64 + i, 96);
+  EXPECT_EQ(Simple(Div(Mod(x, 21) * 256 + i, 96) * 96 + low),
+            "x % 21 * 256 + i");
+  EXPECT_EQ(Simple(Div(Mod(x, 20) * 256 + i, 96) * 96 + low),
+            "x % 20 * 8 // 3 * 96 + x * 2 % 3 * 32 + i");
 }
 
 TEST_F(AnalyzerTest, DecidesComparisonsByBounds) {

@@ -20,7 +20,7 @@ inline absl::StatusOr<Kernel> LoadArtifact(
     const std::vector<DeviceFunction>& functions, const std::string& image,
     const target::Target& target, const std::string& kernels = "") {
   TF_ASSIGN_OR_RETURN(const std::string stub,
-                      EmitHostStub(functions, image, target));
+                      EmitHostStub(functions, image, {target}));
   std::vector<std::string> objects = {stub};
   if (!kernels.empty()) objects.push_back(kernels);
   TF_ASSIGN_OR_RETURN(const std::string bytes,

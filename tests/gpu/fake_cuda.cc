@@ -40,6 +40,7 @@ constexpr unsigned char kCanary = 0xc5;
 constexpr int kSharedByDefault = 48 << 10;
 constexpr int kMostShared = 227 << 10;
 
+struct World;
 struct Context {
   int device = 0;
   unsigned long long id = 0;
@@ -72,6 +73,12 @@ struct Stream {
 struct Event {
   bool done = true;
 };
+using Work = std::function<void(World&)>;
+// What a stream got while it was captured; graphs and what can be launched.
+struct Graph {
+  std::deque<Work> work;
+  std::set<uintptr_t> blocks;  // that its own allocations have
+};
 
 // All that Reset forgets. Objects stay until then, so that handles of destroyed
 // ones are recognised.
@@ -91,8 +98,11 @@ struct World {
   std::deque<std::unique_ptr<Pool>> all_pools;
   std::deque<std::unique_ptr<Stream>> all_streams;
   std::deque<std::unique_ptr<Event>> events;
-  std::set<void*> alive;  // contexts, modules, pools, streams
-  std::deque<std::function<void(World&)>> queue;
+  std::deque<std::unique_ptr<Graph>> graphs;
+  std::set<void*> alive;  // contexts, modules, pools, streams, graphs
+  std::deque<Work> queue;
+  void* captured = nullptr;  // a stream
+  Graph* recorded = nullptr;
 };
 
 std::recursive_mutex mutex;
@@ -212,6 +222,11 @@ int Flush() {
   }
   world->queue.clear();
   return world->sticky;
+}
+
+void Enqueue(void* stream, Work work) {
+  const bool captured = stream != nullptr && stream == world->captured;
+  (captured ? world->recorded->work : world->queue).push_back(std::move(work));
 }
 
 bool IsStream(void* stream) {
@@ -510,7 +525,7 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
       arguments.push_back(*static_cast<void**>(parameters[i]));
     }
   }
-  world->queue.push_back([=, name = function->name](World& at) mutable {
+  Enqueue(stream, [=, name = function->name](World& at) mutable {
     if (++at.kernels_run == Number("FAKE_CUDA_FAIL_LAUNCH", 0)) {
       at.sticky = Number("FAKE_CUDA_ERROR", 700);
       return;
@@ -587,6 +602,21 @@ int cuMemcpyDtoH_v2(void* to, uintptr_t from, size_t bytes) {
   std::memcpy(to, reinterpret_cast<void*>(from), bytes);
   return kSuccess;
 }
+int cuMemcpyAsync(uintptr_t to, uintptr_t from, size_t bytes, void* stream) {
+  const Lock lock(mutex);
+  if (const int error =
+          BeginInContext("cuMemcpyAsync", std::to_string(bytes))) {
+    return error;
+  }
+  if (!IsStream(stream)) return kInvalidHandle;
+  // One of them is the device's, as a whole.
+  if (!Inside(to, bytes) && !Inside(from, bytes)) return kInvalidValue;
+  Enqueue(stream, [=](World&) {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from),
+                bytes);
+  });
+  return kSuccess;
+}
 int cuMemsetD8Async(uintptr_t to, unsigned char byte, size_t bytes,
                     void* stream) {
   const Lock lock(mutex);
@@ -595,8 +625,9 @@ int cuMemsetD8Async(uintptr_t to, unsigned char byte, size_t bytes,
     return error;
   }
   if (!Inside(to, bytes) || !IsStream(stream)) return kInvalidValue;
-  world->queue.push_back(
-      [=](World&) { std::memset(reinterpret_cast<void*>(to), byte, bytes); });
+  Enqueue(stream, [=](World&) {
+    std::memset(reinterpret_cast<void*>(to), byte, bytes);
+  });
   return kSuccess;
 }
 
@@ -632,7 +663,11 @@ int cuMemAllocFromPoolAsync(void** pointer, size_t bytes, void* pool,
     return error;
   }
   if (!world->alive.count(pool) || !IsStream(stream)) return kInvalidHandle;
-  return Allocate(pointer, bytes, Block::Kind::kDevice);
+  const int error = Allocate(pointer, bytes, Block::Kind::kDevice);
+  if (error == 0 && stream != nullptr && stream == world->captured) {
+    world->recorded->blocks.insert(reinterpret_cast<uintptr_t>(*pointer));
+  }
+  return error;
 }
 int cuMemFreeAsync(uintptr_t pointer, void* stream) {
   const Lock lock(mutex);
@@ -641,8 +676,81 @@ int cuMemFreeAsync(uintptr_t pointer, void* stream) {
     return error;
   }
   if (!Inside(pointer, 1) || !IsStream(stream)) return kInvalidValue;
+  // A graph has its memory again in its next launch.
+  if (stream != nullptr && stream == world->captured) {
+    return world->recorded->blocks.count(pointer) ? kSuccess : kInvalidValue;
+  }
   world->queue.push_back([=](World& at) { Release(at, pointer); });
   return kSuccess;
+}
+
+// Graphs
+// ------------------------------------------------------------------------
+
+int cuStreamBeginCapture_v2(void* stream, int mode) {
+  const Lock lock(mutex);
+  if (const int error =
+          BeginInContext("cuStreamBeginCapture", std::to_string(mode))) {
+    return error;
+  }
+  if (stream == nullptr || !IsStream(stream)) return kInvalidHandle;
+  if (world->captured != nullptr) return kInvalidValue;
+  world->captured = stream;
+  world->recorded = Make(world->graphs);
+  return kSuccess;
+}
+int cuStreamEndCapture(void* stream, void** graph) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuStreamEndCapture")) {
+    world->captured = nullptr;
+    return error;
+  }
+  if (stream == nullptr || stream != world->captured) return kInvalidValue;
+  world->captured = nullptr;
+  *graph = world->recorded;
+  return kSuccess;
+}
+int cuGraphInstantiateWithFlags(void** executable, void* graph,
+                                unsigned long long) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuGraphInstantiate")) return error;
+  if (!world->alive.count(graph)) return kInvalidHandle;
+  Graph* made = Make(world->graphs);
+  std::swap(made->work, static_cast<Graph*>(graph)->work);
+  std::swap(made->blocks, static_cast<Graph*>(graph)->blocks);
+  *executable = made;
+  return kSuccess;
+}
+int cuGraphLaunch(void* executable, void* stream) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuGraphLaunch", "on " + Text(stream))) {
+    return error;
+  }
+  if (!world->alive.count(executable) || !IsStream(stream)) {
+    return kInvalidHandle;
+  }
+  for (const Work& work : static_cast<Graph*>(executable)->work) {
+    Enqueue(stream, work);
+  }
+  return kSuccess;
+}
+int ReleaseGraph(void* handle) {
+  if (!world->alive.erase(handle)) return kInvalidHandle;
+  for (const uintptr_t block : static_cast<Graph*>(handle)->blocks) {
+    Release(*world, block);
+  }
+  return kSuccess;
+}
+int cuGraphDestroy(void* graph) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuGraphDestroy")) return error;
+  return ReleaseGraph(graph);
+}
+int cuGraphExecDestroy(void* executable) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuGraphExecDestroy")) return error;
+  Flush();
+  return ReleaseGraph(executable);
 }
 #endif
 

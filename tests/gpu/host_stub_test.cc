@@ -21,8 +21,8 @@ using ::testing::HasSubstr;
 
 TEST(HostStub, IsDeterministicAndLinksToAnArchive) {
   const std::vector<DeviceFunction> functions = {ThreeKernels(), OneKernel()};
-  const auto first = EmitHostStub(functions, kImage, Cuda());
-  const auto second = EmitHostStub(functions, kImage, Cuda());
+  const auto first = EmitHostStub(functions, kImage, {Cuda()});
+  const auto second = EmitHostStub(functions, kImage, {Cuda()});
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(*first, *second);
   EXPECT_TRUE(LinkArchive({&*first, 1}, Cuda().HostPart()).ok());
@@ -62,7 +62,7 @@ TEST(HostStub, HeaderDeclaresItsFunctions) {
 TEST(HostStub, DigestCoversLaunches) {
   DeviceFunction function = OneKernel();
   const auto digest = [&] {
-    const auto stub = EmitHostStub({&function, 1}, kImage, Cuda());
+    const auto stub = EmitHostStub({&function, 1}, kImage, {Cuda()});
     EXPECT_TRUE(stub.ok()) << stub.status();
     const auto bytes = LinkSharedObject({&*stub, 1}, Cuda().HostPart());
     EXPECT_TRUE(bytes.ok()) << bytes.status();
@@ -77,7 +77,7 @@ TEST(HostStub, DigestCoversLaunches) {
 TEST(HostStub, WrongDescriptionsAreErrors) {
   const auto error = [](const DeviceFunction& function,
                         const std::string& image = kImage) {
-    return EmitHostStub({&function, 1}, image, Cuda()).status().ToString();
+    return EmitHostStub({&function, 1}, image, {Cuda()}).status().ToString();
   };
   DeviceFunction wrong = OneKernel();
   wrong.kernels[0].arguments = {1};
@@ -97,7 +97,7 @@ TEST(HostStub, WrongDescriptionsAreErrors) {
   DeviceFunction taken = OneKernel();
   taken.symbol = "g_on";
   const std::vector<DeviceFunction> both = {OneKernel(), taken};
-  EXPECT_EQ(EmitHostStub(both, kImage, Cuda()).status().ToString(),
+  EXPECT_EQ(EmitHostStub(both, kImage, {Cuda()}).status().ToString(),
             "INVALID_ARGUMENT: two functions have the symbol 'g_on'");
 }
 

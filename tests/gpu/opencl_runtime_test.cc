@@ -125,9 +125,10 @@ TEST(OpenClStub, HeaderTellsHowToCall) {
 TEST(OpenClStub, TensorMapsAreForCuda) {
   DeviceFunction function = OneKernel();
   function.kernels[0].maps = {{}};
-  EXPECT_EQ(EmitHostStub({&function, 1}, kSource, OpenCl()).status().ToString(),
-            "INTERNAL: the kernel 'add' of 'g': tensor maps, which OpenCL does "
-            "not have");
+  EXPECT_EQ(
+      EmitHostStub({&function, 1}, kSource, {OpenCl()}).status().ToString(),
+      "INTERNAL: the kernel 'add' of 'g': tensor maps, which OpenCL does "
+      "not have");
 }
 
 const Pocl& GetPocl() {
@@ -151,41 +152,6 @@ class OpenClRuntimeTest : public testing::Test {
   }
 
   const Pocl& pocl_ = GetPocl();
-};
-
-// A queue in a context of its own.
-class OwnQueue {
- public:
-  explicit OwnQueue(const Pocl& pocl, unsigned device = 0,
-                    uint64_t properties = 0)
-      : pocl_(pocl),
-        device_(pocl.Device(device)),
-        context_(pocl.MakeContext(device_)),
-        queue_(pocl.MakeQueue(context_, device_, properties)) {}
-  ~OwnQueue() {
-    for (void* buffer : buffers_) pocl_.Release("clReleaseMemObject", buffer);
-    pocl_.Release("clReleaseCommandQueue", queue_);
-    pocl_.Release("clReleaseContext", context_);
-  }
-  OwnQueue(const OwnQueue&) = delete;
-
-  void* device() const { return device_; }
-  void* context() const { return context_; }
-  void* get() const { return queue_; }
-  void* Buffer(const std::vector<float>& values) {
-    buffers_.push_back(pocl_.MakeBuffer(context_, values));
-    return buffers_.back();
-  }
-  std::vector<float> Read(void* buffer, unsigned count = kCount) const {
-    return pocl_.Read(queue_, buffer, count);
-  }
-
- private:
-  const Pocl& pocl_;
-  void* device_;
-  void* context_;
-  void* queue_;
-  std::vector<void*> buffers_;
 };
 
 TEST_F(OpenClRuntimeTest, HostMemoryIsCopiedAsAccessSays) {

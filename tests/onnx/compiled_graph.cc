@@ -22,23 +22,24 @@ constexpr std::byte kMarginValue{0xa5};
 
 }  // namespace
 
-absl::StatusOr<CompiledGraph> CompiledGraph::Compile(graph::Graph graph,
-                                                     Schedules schedules) {
+absl::StatusOr<CompiledGraph> CompiledGraph::Compile(
+    graph::Graph graph, Schedules schedules, const std::string& target_text) {
+  TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(target_text));
   TF_ASSIGN_OR_RETURN(graph,
-                      graph::Optimize(std::move(graph), driver::RunOnHost));
-  TF_ASSIGN_OR_RETURN(const target::Target host, target::Parse("host,cores=1"));
+                      graph::Optimize(std::move(graph), driver::RunOnHost,
+                                      {.strided_results = !target.is_gpu()}));
   const driver::ModelKernels kernels = driver::ExtractKernels(graph);
   ir::IRModule module = kernels.module;
   if (schedules == Schedules::kDefault) {
     TF_ASSIGN_OR_RETURN(
         const driver::ScheduledModule scheduled,
-        driver::ScheduleByDefault(kernels.module, host,
+        driver::ScheduleByDefault(kernels.module, target,
                                   ir::FloatRule::kAsWritten, "test"));
     module = scheduled.module;
   }
   TF_ASSIGN_OR_RETURN(
       const driver::ModelArtifact artifact,
-      driver::CompileModel(graph, kernels, module, {.target = host}));
+      driver::CompileModel(graph, kernels, module, {.target = target}));
   TF_ASSIGN_OR_RETURN(
       driver::LoadedModel model,
       driver::LoadedModel::Load(artifact.shared_object, "model"));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,11 @@ enum class Schedules : uint8_t {
 // Not thread-safe.
 class CompiledGraph {
  public:
-  // All passes over the graph, schedules for its kernels, and code for one core
-  // of this machine.
+  // All passes over the graph, schedules for its kernels, and code. Kernels of
+  // GPUs have no loops as they are written.
   static absl::StatusOr<CompiledGraph> Compile(
-      graph::Graph graph, Schedules schedules = Schedules::kDefault);
+      graph::Graph graph, Schedules schedules = Schedules::kDefault,
+      const std::string& target = "host,cores=1");
 
   // The outputs for the inputs, each dense and row-major, as RunGraph. Bytes
   // around the outputs are checked: Internal if the model wrote them.

@@ -2,9 +2,11 @@
 // run call by call:
 //
 //   random_models [--seed N] [--count N] [--drafts N] [--keep DIR]
+//                 [--target T]
 //
 // Model number i has the seed N + i; with --drafts N every Nth is scheduled as
-// tunec does without records, the others are compiled as they are written. A
+// tunec does without records, the others are compiled as they are written; for
+// GPUs ("sim:sm_90a", "opencl:pocl") all are scheduled. A
 // model that fails is shortened to its first nodes that still fail, and written
 // to DIR/SEED.onnx. Exit status 1 if there was one.
 #include <cstdio>
@@ -31,17 +33,20 @@ using graph::Elements;
 using graph::Interpreted;
 
 // Internal: the results differ.
-absl::Status Check(const std::string& model, uint64_t seed, bool drafts) {
+absl::Status Check(const std::string& model, uint64_t seed, bool drafts,
+                   const std::string& target) {
   TF_ASSIGN_OR_RETURN(const graph::Graph graph,
                       onnx::ImportBytes(model, "", {}, Interpreted));
   Rng rng(seed);
   const std::vector<graph::TensorData> inputs = graph::RandomInputs(graph, rng);
   TF_ASSIGN_OR_RETURN(const auto expected,
                       graph::RunGraph(graph, inputs, Interpreted));
-  TF_ASSIGN_OR_RETURN(const testing::CompiledGraph compiled,
-                      testing::CompiledGraph::Compile(
-                          graph, drafts ? testing::Schedules::kDefault
-                                        : testing::Schedules::kAsWritten));
+  TF_ASSIGN_OR_RETURN(
+      const testing::CompiledGraph compiled,
+      testing::CompiledGraph::Compile(graph,
+                                      drafts ? testing::Schedules::kDefault
+                                             : testing::Schedules::kAsWritten,
+                                      target));
   TF_ASSIGN_OR_RETURN(const auto actual, compiled.Run(inputs));
   for (size_t i = 0; i < expected.size(); ++i) {
     const auto exact_values = Elements<float>(expected[i]);
@@ -62,22 +67,23 @@ struct Options {
   uint64_t seed = 1;
   int count = 100;
   int drafts = 0;
-  std::string keep = ".";
+  std::string keep = ".", target = "host,cores=1";
 };
 
 int Run(const Options& options) {
   int failures = 0, nodes = 0;
   for (int i = 0; i < options.count; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
-    const bool drafts = options.drafts > 0 && i % options.drafts == 0;
+    const bool drafts = !options.target.starts_with("host") ||
+                        (options.drafts > 0 && i % options.drafts == 0);
     std::string model = onnx::RandomModel(seed);
     nodes += onnx::NodeCount(model);
-    const absl::Status status = Check(model, seed, drafts);
+    const absl::Status status = Check(model, seed, drafts, options.target);
     if (status.ok()) continue;
     ++failures;
     for (int n = 1; n < onnx::NodeCount(model); ++n) {
       const std::string shorter = onnx::Shortened(model, n);
-      if (Check(shorter, seed, drafts).ok()) continue;
+      if (Check(shorter, seed, drafts, options.target).ok()) continue;
       model = shorter;
       break;
     }
@@ -100,6 +106,7 @@ int Main(int argc, char** argv) {
   app.add_option("--count", options.count, "models");
   app.add_option("--drafts", options.drafts, "every Nth gets schedules");
   app.add_option("--keep", options.keep, "folder for models that fail");
+  app.add_option("--target", options.target, "as of tunec");
   CLI11_PARSE(app, argc, argv);
   return Run(options);
 }

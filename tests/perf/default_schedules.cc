@@ -235,8 +235,9 @@ absl::Status Run(const Options& options) {
   ir::IRModule module;
   std::vector<int> uses;
   if (driver::IsModel(options.input)) {
-    TF_ASSIGN_OR_RETURN(const driver::ModelVariants variants,
-                        driver::ReadModelVariants(options.input, options.dims));
+    TF_ASSIGN_OR_RETURN(
+        const driver::ModelVariants variants,
+        driver::ReadModelVariants(options.input, options.dims, target));
     driver::ModelKernels kernels = driver::ExtractKernels(variants.graphs);
     module = std::move(kernels.module);
     uses = std::move(kernels.uses);

@@ -254,9 +254,32 @@ int64_t ConstantBytes(const graph::Value& value) {
   return value.constant == nullptr ? 0 : value.type.num_bytes();
 }
 
+// What measuring, and packing when the model is compiled, must know of a call.
+void Describe(const Graph& graph, const graph::Call& call, int64_t model_bytes,
+              ir::PrimFunc& function) {
+  ir::AttrList constants;
+  int64_t kernel_bytes = 0;
+  for (size_t p = 0; p < call.inputs.size(); ++p) {
+    const graph::Value& input = graph.values[call.inputs[p]];
+    if (input.constant == nullptr) continue;
+    constants.emplace_back(static_cast<int64_t>(p));
+    kernel_bytes += ConstantBytes(input);
+  }
+  // Constants may have another layout than the program's.
+  if (!constants.empty()) {
+    function.attrs[ir::kLayoutFreeBuffers] = ir::Attr(std::move(constants));
+  }
+  if (model_bytes > kManyConstants && kernel_bytes > kLarge) {
+    function.attrs[ir::kColdConstants] = ir::Attr(int64_t{1});
+  }
+  if (StaysInside(graph, call)) {
+    function.attrs[ir::kResultsAreRead] = ir::Attr(int64_t{1});
+  }
+}
+
 // `known`: the number of each kernel by the hash of its workload.
-void AddKernels(const Graph& graph, std::map<std::string, int>& known,
-                ModelKernels& kernels) {
+void AddKernels(const Graph& graph, bool for_gpu,
+                std::map<std::string, int>& known, ModelKernels& kernels) {
   const MemoryPlan plan = graph::PlanMemory(graph);
   int64_t model_bytes = 0;  // of constants
   for (const graph::Value& value : graph.values) {
@@ -268,25 +291,7 @@ void AddKernels(const Graph& graph, std::map<std::string, int>& known,
       continue;
     }
     auto named = std::make_shared<ir::PrimFunc>(*graph.calls[i].function);
-    // Constants may have another layout than the program's: they are packed
-    // when the model is compiled.
-    ir::AttrList constants;
-    int64_t kernel_bytes = 0;
-    for (size_t p = 0; p < graph.calls[i].inputs.size(); ++p) {
-      const graph::Value& input = graph.values[graph.calls[i].inputs[p]];
-      if (input.constant == nullptr) continue;
-      constants.emplace_back(static_cast<int64_t>(p));
-      kernel_bytes += ConstantBytes(input);
-    }
-    if (!constants.empty()) {
-      named->attrs[ir::kLayoutFreeBuffers] = ir::Attr(std::move(constants));
-    }
-    if (model_bytes > kManyConstants && kernel_bytes > kLarge) {
-      named->attrs[ir::kColdConstants] = ir::Attr(int64_t{1});
-    }
-    if (StaysInside(graph, graph.calls[i])) {
-      named->attrs[ir::kResultsAreRead] = ir::Attr(int64_t{1});
-    }
+    if (!for_gpu) Describe(graph, graph.calls[i], model_bytes, *named);
     const auto [entry, is_new] =
         known.emplace(ir::WorkloadHash(*named),
                       static_cast<int>(kernels.module.functions.size()));
@@ -304,10 +309,10 @@ void AddKernels(const Graph& graph, std::map<std::string, int>& known,
 
 }  // namespace
 
-ModelKernels ExtractKernels(std::span<const Graph> graphs) {
+ModelKernels ExtractKernels(std::span<const Graph> graphs, bool for_gpu) {
   ModelKernels kernels;
   std::map<std::string, int> known;
-  for (const Graph& graph : graphs) AddKernels(graph, known, kernels);
+  for (const Graph& graph : graphs) AddKernels(graph, for_gpu, known, kernels);
   return kernels;
 }
 

@@ -27,9 +27,13 @@ struct ModelKernels {
   std::vector<int> kernel_of_call;
   std::vector<int> uses;  // per kernel: calls
 };
-ModelKernels ExtractKernels(std::span<const graph::Graph> graphs);
-inline ModelKernels ExtractKernels(const graph::Graph& graph) {
-  return ExtractKernels(std::span(&graph, 1));
+// Those for a GPU say nothing of constants and results, which it neither packs
+// nor finds in its caches when it is measured.
+ModelKernels ExtractKernels(std::span<const graph::Graph> graphs,
+                            bool for_gpu = false);
+inline ModelKernels ExtractKernels(const graph::Graph& graph,
+                                   bool for_gpu = false) {
+  return ExtractKernels(std::span(&graph, 1), for_gpu);
 }
 
 struct ModelArtifact {

@@ -45,8 +45,9 @@ inline constexpr size_t kMostVariants = 64;
 absl::StatusOr<std::vector<Dims>> ParseDims(
     const std::vector<std::string>& dims);
 
-// Imports the model and applies all passes, for the target. `after` (may be empty) sees the
-// graph after import and after each pass. Errors as those of onnx::ImportFile.
+// Imports the model and applies all passes, for the target. `after` (may be
+// empty) sees the graph after import and after each pass. Errors as those of
+// onnx::ImportFile.
 absl::StatusOr<graph::Graph> ReadModel(const std::string& path,
                                        const Dims& dims,
                                        const target::Target& target,

@@ -357,7 +357,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   if (flags.output.empty() && flags.run_inputs.empty() && !flags.explain) {
     return 0;
   }
-  const ModelKernels kernels = ExtractKernels(variants.graphs);
+  const ModelKernels kernels = ExtractKernels(variants.graphs, target.is_gpu());
   TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,
                       ChooseSchedule(flags, kernels.module, target));
   TF_ASSIGN_OR_RETURN(const bool build, ReportChoices(flags, scheduled));

@@ -68,7 +68,8 @@ absl::StatusOr<ProgramInput> ReadModelProgram(
                       driver::ReadModelVariants(path, dims, target));
   ProgramInput input;
   input.name = std::filesystem::path(path).filename().string();
-  const driver::ModelKernels kernels = driver::ExtractKernels(variants.graphs);
+  const driver::ModelKernels kernels =
+      driver::ExtractKernels(variants.graphs, target.is_gpu());
   input.module = kernels.module;
   for (size_t i = 0; i < kernels.uses.size(); ++i) {
     input.weights[input.module.functions[i]->name] = kernels.uses[i];

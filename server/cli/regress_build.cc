@@ -144,7 +144,8 @@ absl::StatusOr<BuiltArtifact> ArtifactBuilder::BuildModel(
   TF_ASSIGN_OR_RETURN(const driver::ModelVariants variants,
                       driver::ReadModelVariants(benchmark.model, dims, target));
   const graph::Graph& graph = variants.graphs.front();
-  const driver::ModelKernels kernels = driver::ExtractKernels(graph);
+  const driver::ModelKernels kernels =
+      driver::ExtractKernels(graph, target.is_gpu());
   driver::Permissions permissions;
   permissions.allow_stale = true;
   TF_ASSIGN_OR_RETURN(

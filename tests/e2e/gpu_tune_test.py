@@ -2,9 +2,10 @@
 """Tunes operators on GPUs that every machine has: OpenCL on the processor
 (PoCL) and the simulator of an NVIDIA GPU, through server and workers. Every
 trial must be verified; tunec builds the fastest for OpenCL, and the library's
-result is compared here.
+result is compared here. A model is tuned on both, and its library compared with
+one for the host.
 
-  tests/e2e/gpu_tune_test.py BIN
+  tests/e2e/gpu_tune_test.py BIN RANDOM_MODELS
 """
 import ctypes
 import os
@@ -17,6 +18,7 @@ import unittest
 from served import SOURCE, Served
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+RANDOM_MODELS = pathlib.Path(sys.argv.pop(1)).resolve()
 OPENCL, SIMULATOR = "opencl:pocl", "sim:sm_90a"
 TRIALS = 5
 SIZE = 500  # of row_sums, rows and columns
@@ -41,6 +43,43 @@ PROGRAMS = {
                         ("4096", str(SIZE))),
     "attention": program("examples/attention.py", ("256", "48")),
 }
+
+
+class TensorInfo(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_int32),
+                ("rank", ctypes.c_int32),
+                ("shape", ctypes.POINTER(ctypes.c_int64))]
+
+
+def run_model(library):
+    """The outputs, all of float32, for inputs that are the same each time."""
+    code = ctypes.CDLL(str(library))
+    code.model_input.restype = code.model_output.restype = \
+        ctypes.POINTER(TensorInfo)
+    code.model_error.restype = ctypes.c_char_p
+    model = ctypes.c_void_p()
+    if code.model_create(None, ctypes.byref(model)):
+        raise AssertionError(code.model_error().decode())
+
+    def tensors(count, describe):
+        made = []
+        for number in range(count):
+            info = describe(number).contents
+            size = 1
+            for d in range(info.rank):
+                size *= info.shape[d]
+            made.append((ctypes.c_float * size)(
+                *(i % 17 / 8 - 1 for i in range(size))))
+        return made, (ctypes.c_void_p * count)(
+            *(ctypes.addressof(one) for one in made))
+
+    _, given = tensors(code.model_inputs(), code.model_input)
+    results, places = tensors(code.model_outputs(), code.model_output)
+    for _ in range(2):
+        if code.model_run(model, given, places):
+            raise AssertionError(code.model_error().decode())
+    code.model_destroy(model)
+    return [list(result) for result in results]
 
 
 class GpuTune(unittest.TestCase):
@@ -101,6 +140,38 @@ class GpuTune(unittest.TestCase):
         for row in range(SIZE):
             want = sum(given[row * SIZE:(row + 1) * SIZE])
             self.assertAlmostEqual(sums[row], want, delta=1e-3 * SIZE)
+
+    def test_model(self):
+        model = self.farm.folder / "model.onnx"
+        subprocess.run([RANDOM_MODELS, "--seed", "2", "--write", model],
+                       check=True)
+
+        def build(target, *options):
+            library = self.farm.folder / f"model-{target.split(':')[0]}.so"
+            made = subprocess.run(
+                [BIN / "tunec", model, "--target", target, "-o", library,
+                 *options], capture_output=True, text=True, check=False)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            return library
+
+        expected = run_model(build("host,cores=1"))
+        for target in (OPENCL, SIMULATOR):
+            with self.subTest(target):
+                done = subprocess.run(
+                    [BIN / "tune", "run", model, "--target", target,
+                     "--trials", "30", "--server", self.farm.address],
+                    capture_output=True, text=True, check=False, timeout=300)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                counts = re.findall(r"\| (ok .*?) \| devices", done.stderr)
+                self.assertRegex(counts[-1], r"^ok \d+$")
+                options = ["--server", self.farm.address]
+                if target == SIMULATOR:
+                    # Its times are nobody's best.
+                    options.append("--allow-emulated")
+                actual = run_model(build(target, *options))
+                for one, other in zip(expected, actual, strict=True):
+                    for a, b in zip(one, other, strict=True):
+                        self.assertAlmostEqual(a, b, delta=1e-3 + 1e-3 * abs(a))
 
 
 if __name__ == "__main__":

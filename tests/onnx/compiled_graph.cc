@@ -28,7 +28,8 @@ absl::StatusOr<CompiledGraph> CompiledGraph::Compile(
   TF_ASSIGN_OR_RETURN(graph,
                       graph::Optimize(std::move(graph), driver::RunOnHost,
                                       {.strided_results = !target.is_gpu()}));
-  const driver::ModelKernels kernels = driver::ExtractKernels(graph);
+  const driver::ModelKernels kernels =
+      driver::ExtractKernels(graph, target.is_gpu());
   ir::IRModule module = kernels.module;
   if (schedules == Schedules::kDefault) {
     TF_ASSIGN_OR_RETURN(

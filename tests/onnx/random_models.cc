@@ -2,7 +2,7 @@
 // run call by call:
 //
 //   random_models [--seed N] [--count N] [--drafts N] [--keep DIR]
-//                 [--target T]
+//                 [--target T] | --seed N --write FILE
 //
 // Model number i has the seed N + i; with --drafts N every Nth is scheduled as
 // tunec does without records, the others are compiled as they are written; for
@@ -67,10 +67,15 @@ struct Options {
   uint64_t seed = 1;
   int count = 100;
   int drafts = 0;
-  std::string keep = ".", target = "host,cores=1";
+  std::string keep = ".", target = "host,cores=1", write;
 };
 
 int Run(const Options& options) {
+  if (!options.write.empty()) {
+    std::ofstream file(options.write, std::ios::binary);
+    file << onnx::RandomModel(options.seed);
+    return file.flush() ? 0 : 1;
+  }
   int failures = 0, nodes = 0;
   for (int i = 0; i < options.count; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
@@ -107,6 +112,8 @@ int Main(int argc, char** argv) {
   app.add_option("--drafts", options.drafts, "every Nth gets schedules");
   app.add_option("--keep", options.keep, "folder for models that fail");
   app.add_option("--target", options.target, "as of tunec");
+  app.add_option("--write", options.write,
+                 "file that gets the first model, and no more is done");
   CLI11_PARSE(app, argc, argv);
   return Run(options);
 }

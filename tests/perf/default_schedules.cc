@@ -238,7 +238,8 @@ absl::Status Run(const Options& options) {
     TF_ASSIGN_OR_RETURN(
         const driver::ModelVariants variants,
         driver::ReadModelVariants(options.input, options.dims, target));
-    driver::ModelKernels kernels = driver::ExtractKernels(variants.graphs);
+    driver::ModelKernels kernels =
+        driver::ExtractKernels(variants.graphs, target.is_gpu());
     module = std::move(kernels.module);
     uses = std::move(kernels.uses);
   } else {

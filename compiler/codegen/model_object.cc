@@ -97,6 +97,13 @@ class ModelEmitter {
     return callee;
   }
 
+  llvm::Constant* Function(const std::string& name, llvm::Type* result,
+                           const std::vector<llvm::Type*>& params) {
+    return llvm::cast<llvm::Constant>(
+        Hidden(name, llvm::FunctionType::get(result, params, false))
+            .getCallee());
+  }
+
   llvm::GlobalVariable* Global(llvm::Constant* value, const char* name) {
     auto* variable = new llvm::GlobalVariable(
         module_, value->getType(), /*isConstant=*/true,
@@ -323,14 +330,8 @@ class ModelEmitter {
                         module_.getContext(), model_.weights_file->digest,
                         /*AddNull=*/false)}),
                "weights_file");
-    const auto function = [&](const char* name, llvm::FunctionType* type) {
-      return llvm::cast<llvm::Constant>(Hidden(name, type).getCallee());
-    };
-    return {file,
-            function("tf_rt_weights_open",
-                     llvm::FunctionType::get(ptr_, {ptr_, ptr_, ptr_}, false)),
-            function("tf_rt_weights_close",
-                     llvm::FunctionType::get(b_.getVoidTy(), {ptr_}, false))};
+    return {file, Function("tf_rt_weights_open", ptr_, {ptr_, ptr_, ptr_}),
+            Function("tf_rt_weights_close", b_.getVoidTy(), {ptr_})};
   }
 
   // As an array; null if there are none.
@@ -382,10 +383,7 @@ class ModelEmitter {
     };
     llvm::Constant *choose = Null(), *sizes = Null();
     if (IsOpen()) {
-      choose = llvm::cast<llvm::Constant>(
-          Hidden("tf_rt_choose_variant",
-                 llvm::FunctionType::get(ptr_, {ptr_, ptr_, ptr_}, false))
-              .getCallee());
+      choose = Function("tf_rt_choose_variant", ptr_, {ptr_, ptr_, ptr_});
       sizes = Text(model_.sizes, "sizes");
     }
     std::optional<DeviceLayout> layout;
@@ -406,13 +404,6 @@ class ModelEmitter {
     fields.push_back(target_.is_gpu() ? Function("tf_rt_gpu_error", ptr_, {})
                                       : Null());
     return Global(llvm::ConstantStruct::getAnon(fields), "model");
-  }
-
-  llvm::Constant* Function(const std::string& name, llvm::Type* result,
-                           const std::vector<llvm::Type*>& params) {
-    return llvm::cast<llvm::Constant>(
-        Hidden(name, llvm::FunctionType::get(result, params, false))
-            .getCallee());
   }
 
   // struct tf_rt_device, with its struct tf_gpu_model (runtime/gpu.h).

@@ -42,8 +42,8 @@ struct MemoryPlan {
   int64_t largest_live_bytes = 0;
 };
 
-// Offsets are multiples of `alignment` bytes. The values of a "reshape" share the
-// storage of its input, and parts that of the whole.
+// Offsets are multiples of `alignment` bytes. The values of a "reshape" share
+// the storage of its input, and parts that of the whole.
 MemoryPlan PlanMemory(const Graph& graph, int64_t alignment = 64);
 
 }  // namespace tilefarm::graph

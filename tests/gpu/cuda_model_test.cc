@@ -1,4 +1,5 @@
 // Models on CUDA (compiler/runtime/cuda_model.c) with a fake driver.
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <numeric>

@@ -25,6 +25,12 @@ std::vector<int64_t> ThreadCounts(const target::GpuLimits& limits) {
 
 }  // namespace
 
+absl::StatusOr<schedule::ExprRv> SampleThreads(
+    Schedule& schedule, const target::GpuLimits& limits) {
+  return SampleOne(schedule, ThreadCounts(limits),
+                   std::min<int64_t>(kDefaultThreads, limits.block_threads));
+}
+
 // A block in a nest of its own: its spatial loops become one, which is split
 // over blocks, threads, and vectors of a thread; loops of a reduction stay
 // inside.
@@ -58,11 +64,8 @@ Alternatives BindToThreads(const RuleContext& context, RuleSite site) {
     if (!one.ok()) return DoesNotApply();
     fused = *one;
   }
-  const target::GpuLimits& limits = *context.target.gpu;
-  TF_ASSIGN_OR_RETURN(
-      const schedule::ExprRv threads,
-      SampleOne(schedule, ThreadCounts(limits),
-                std::min<int64_t>(kDefaultThreads, limits.block_threads)));
+  TF_ASSIGN_OR_RETURN(const schedule::ExprRv threads,
+                      SampleThreads(schedule, *context.target.gpu));
   const int64_t widest = reduce.empty() ? VectorWidth(*node) : 1;
   std::vector<int64_t> widths, items;
   for (int64_t w = 1; w <= widest; w *= 2) widths.push_back(w);

@@ -11,7 +11,8 @@
 //   inline_for_threads        what remains, into the fetches
 //   reduce_across_threads     rows that the threads of a block share
 //   stage_transposed          transpositions, through shared memory
-//   bind_to_threads           everything else
+//   reduce_in_threads         other reductions, with what comes before and
+//   after bind_to_threads           everything else
 //
 // Each first alternative with the decisions that the rule gives to its samples
 // is the default schedule; in the design space they are drawn anew.
@@ -33,7 +34,7 @@ namespace tilefarm::space {
 
 SketchRule TileForWarpgroups, TileForWarpMatrices, InlineForThreads,
     SplitReductionOverBlocks, TileForThreads, ReduceAcrossThreads,
-    StageTransposed, BindToThreads;
+    StageTransposed, ReduceInThreads, BindToThreads;
 
 // On a block that copies into shared memory: the threads fetch together, by
 // vectors of at most this many elements.
@@ -94,6 +95,9 @@ int64_t PowerOf(int64_t n, int64_t most);
 absl::StatusOr<schedule::ExprRv> SampleOne(schedule::Schedule& schedule,
                                            const std::vector<int64_t>& values,
                                            int64_t first);
+// The number of threads of a block: whole warps, up to the target's limit.
+absl::StatusOr<schedule::ExprRv> SampleThreads(schedule::Schedule& schedule,
+                                               const target::GpuLimits& limits);
 // The number of loops, from the outermost, that contain nothing but the next
 // one or blocks below the last.
 size_t PerfectLoops(schedule::Schedule& schedule,

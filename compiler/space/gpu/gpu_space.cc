@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<Schedule>> ApplyRules(const RuleContext& context,
   for (SketchRule* const rule :
        {SplitReductions, InlineForThreads, SplitReductionOverBlocks,
         TileForWarpgroups, TileForWarpMatrices, TileForThreads,
-        InlineForThreads, ReduceAcrossThreads, StageTransposed,
+        InlineForThreads, ReduceAcrossThreads, StageTransposed, ReduceInThreads,
         BindToThreads}) {
     TF_RETURN_IF_ERROR(Apply(context, rule, first_only, states));
   }

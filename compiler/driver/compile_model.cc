@@ -255,8 +255,8 @@ int64_t ConstantBytes(const graph::Value& value) {
 }
 
 // What measuring, and packing when the model is compiled, must know of a call.
-void Describe(const Graph& graph, const graph::Call& call, int64_t model_bytes,
-              ir::PrimFunc& function) {
+void AnnotateUse(const Graph& graph, const graph::Call& call,
+                 int64_t model_bytes, ir::PrimFunc& function) {
   ir::AttrList constants;
   int64_t kernel_bytes = 0;
   for (size_t p = 0; p < call.inputs.size(); ++p) {
@@ -291,7 +291,7 @@ void AddKernels(const Graph& graph, bool for_gpu,
       continue;
     }
     auto named = std::make_shared<ir::PrimFunc>(*graph.calls[i].function);
-    if (!for_gpu) Describe(graph, graph.calls[i], model_bytes, *named);
+    if (!for_gpu) AnnotateUse(graph, graph.calls[i], model_bytes, *named);
     const auto [entry, is_new] =
         known.emplace(ir::WorkloadHash(*named),
                       static_cast<int>(kernels.module.functions.size()));

@@ -2,12 +2,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/gpu/cuda_functions.h"
@@ -43,17 +40,13 @@ DeviceKernel LaunchOfModel(const std::string& name,
           0,    arguments, {}};
 }
 
-class CudaModelTest : public testing::Test {
+class CudaModelTest : public DeviceModelTest {
  protected:
   CudaModelTest() : fake_(TILEFARM_FAKE_CUDA) {}
 
   void SetUp() override {
     ASSERT_TRUE(fake_.found());
     Use(TILEFARM_FAKE_CUDA);
-    x_.resize(kModelRows * kModelRow);
-    std::iota(x_.begin(), x_.end(), 1.0f);
-    y_.assign(x_.size(), -1);
-    x2_.assign(x_.size(), -1);
   }
   void TearDown() override {
     for (const char* name :
@@ -72,30 +65,10 @@ class CudaModelTest : public testing::Test {
   }
 
   static Kernel Load(bool open = false) {
-    const auto bytes = BuildModel(Cuda(), kImage, open, &LaunchOfModel);
-    EXPECT_TRUE(bytes.ok()) << bytes.status();
-    auto library = Kernel::Load(*bytes);
-    EXPECT_TRUE(library.ok()) << library.status();
-    return *std::move(library);
+    return LoadModel(BuildModel(Cuda(), kImage, open, &LaunchOfModel));
   }
 
-  // Runs the model, whose outputs must be right.
-  void RunRight(DeviceModel& model) {
-    y_.assign(x_.size(), -1);
-    x2_.assign(x_.size(), -1);
-    ASSERT_EQ(model.Run(x_.data(), y_.data(), x2_.data()), 0) << model.Error();
-    EXPECT_EQ(y_, ModelResult(x_));
-    EXPECT_EQ(x2_, x_);
-  }
-
-  int Count(const std::string& call) {
-    int count = 0;
-    for (const std::string& line :
-         std::vector<std::string>(absl::StrSplit(fake_.Log(), '\n'))) {
-      count += line == call || line.starts_with(call + " ");
-    }
-    return count;
-  }
+  int Count(const std::string& call) { return fake_.Count(call); }
   // Whatever was made is destroyed.
   void ExpectNothingLeft() {
     EXPECT_EQ(fake_.Live(), kReleased);
@@ -105,7 +78,6 @@ class CudaModelTest : public testing::Test {
   }
 
   FakeCuda fake_;
-  std::vector<float> x_, y_, x2_;
 };
 
 TEST_F(CudaModelTest, StepsBecomeOneGraphAfterTheFirstRun) {
@@ -168,19 +140,7 @@ TEST_F(CudaModelTest, InstancesShareTheWeights) {
 TEST_F(CudaModelTest, InstancesRunInSeveralThreads) {
   {
     const Kernel library = Load();
-    const auto run = [&] {
-      DeviceModel model(library);
-      ASSERT_EQ(model.Create(), 0) << model.Error();
-      std::vector<float> y(x_.size()), x2(x_.size());
-      for (int i = 0; i < 20; ++i) {
-        ASSERT_EQ(model.Run(x_.data(), y.data(), x2.data()), 0)
-            << model.Error();
-        ASSERT_EQ(y, ModelResult(x_));
-      }
-    };
-    std::thread other(run);
-    run();
-    other.join();
+    RunInTwoThreads(library);
   }
   ExpectNothingLeft();
 }
@@ -239,15 +199,7 @@ TEST_F(CudaModelTest, EachCombinationOfShapesHasAGraph) {
     ASSERT_EQ(model.Create(), 0) << model.Error();
     for (int run = 0; run < 3; ++run) {
       for (const int64_t rows : {int64_t{1}, kModelRows}) {
-        y_.assign(x_.size(), -1);
-        ASSERT_EQ(model.RunRows(rows, x_.data(), y_.data(), x2_.data()), 0)
-            << model.Error();
-        std::vector<float> expected = ModelResult(x_);
-        for (size_t i = static_cast<size_t>(rows * kModelRow); i < y_.size();
-             ++i) {
-          expected[i] = -1;
-        }
-        EXPECT_EQ(y_, expected);
+        RunRowsRight(model, rows);
       }
     }
     EXPECT_EQ(Count("cuGraphInstantiate"), 2);

@@ -12,7 +12,6 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/gpu/artifact.h"
@@ -124,14 +123,7 @@ class CudaTest : public testing::Test {
     return static_cast<float*>(memory);
   }
   // The logged calls of the function.
-  int Count(const std::string& call) {
-    int count = 0;
-    for (const std::string& line :
-         std::vector<std::string>(absl::StrSplit(fake_.Log(), '\n'))) {
-      count += line == call || line.starts_with(call + " ");
-    }
-    return count;
-  }
+  int Count(const std::string& call) { return fake_.Count(call); }
 
   FakeCuda fake_;
 };

@@ -25,6 +25,7 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <sstream>
 #include <string>
 
 namespace tilefarm {
@@ -51,6 +52,15 @@ class FakeCuda {
   // The calls since Reset or ClearLog, one a line, with their arguments.
   std::string Log() { return Function<const char*()>("fake_cuda_log")(); }
   void ClearLog() { Function<void()>("fake_cuda_clear_log")(); }
+  // How many of them are of this function, or begin with this line.
+  int Count(const std::string& call) {
+    int count = 0;
+    std::istringstream log(Log());
+    for (std::string line; std::getline(log, line);) {
+      count += line == call || line.starts_with(call + " ");
+    }
+    return count;
+  }
   // What is not released: "2 allocations, 1 modules, 1 pools, 1 retained
   // contexts, 0 overruns"; the last is the number of canaries that were hurt.
   std::string Live() { return Function<const char*()>("fake_cuda_live")(); }

@@ -5,10 +5,14 @@
 #ifndef TILEFARM_TESTS_GPU_MODEL_ARTIFACT_H_
 #define TILEFARM_TESTS_GPU_MODEL_ARTIFACT_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +21,7 @@
 #include "compiler/codegen/link.h"
 #include "compiler/codegen/model_object.h"
 #include "compiler/target/target.h"
+#include "gtest/gtest.h"
 #include "tests/codegen/kernel.h"
 
 namespace tilefarm::codegen {
@@ -155,6 +160,59 @@ inline std::vector<float> ModelResult(const std::vector<float>& x) {
   }
   return y;
 }
+
+// What the tests of both drivers run.
+class DeviceModelTest : public testing::Test {
+ protected:
+  DeviceModelTest() { std::iota(x_.begin(), x_.end(), 1.0f); }
+
+  static Kernel LoadModel(const absl::StatusOr<std::string>& bytes) {
+    EXPECT_TRUE(bytes.ok()) << bytes.status();
+    auto library = Kernel::Load(*bytes);
+    EXPECT_TRUE(library.ok()) << library.status();
+    return *std::move(library);
+  }
+
+  // Runs the model, whose outputs must be right.
+  void RunRight(DeviceModel& model) {
+    y_.assign(x_.size(), -1);
+    x2_.assign(x_.size(), -1);
+    ASSERT_EQ(model.Run(x_.data(), y_.data(), x2_.data()), 0) << model.Error();
+    EXPECT_EQ(y_, ModelResult(x_));
+    EXPECT_EQ(x2_, x_);
+  }
+
+  // The same for the first rows; the rest of the output must stay.
+  void RunRowsRight(DeviceModel& model, int64_t rows) {
+    y_.assign(x_.size(), -1);
+    ASSERT_EQ(model.RunRows(rows, x_.data(), y_.data(), x2_.data()), 0)
+        << model.Error();
+    std::vector<float> expected = ModelResult(x_);
+    std::fill(expected.begin() + rows * kModelRow, expected.end(), -1.0f);
+    EXPECT_EQ(y_, expected);
+  }
+
+  // An instance for each of two threads.
+  void RunInTwoThreads(const Kernel& library) {
+    const auto run = [&] {
+      DeviceModel model(library);
+      ASSERT_EQ(model.Create(), 0) << model.Error();
+      std::vector<float> y(x_.size()), x2(x_.size());
+      for (int i = 0; i < 20; ++i) {
+        ASSERT_EQ(model.Run(x_.data(), y.data(), x2.data()), 0)
+            << model.Error();
+        ASSERT_EQ(y, ModelResult(x_));
+      }
+    };
+    std::thread other(run);
+    run();
+    other.join();
+  }
+
+  std::vector<float> x_ = std::vector<float>(kModelRows * kModelRow);
+  std::vector<float> y_ = std::vector<float>(x_.size(), -1);
+  std::vector<float> x2_ = y_;
+};
 
 }  // namespace tilefarm::codegen
 

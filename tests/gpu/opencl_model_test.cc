@@ -1,8 +1,6 @@
 // Models on OpenCL (compiler/runtime/opencl_model.c) on PoCL.
 #include <cstdlib>
-#include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -36,16 +34,12 @@ const Pocl& GetPocl() {
   return pocl;
 }
 
-class OpenClModelTest : public testing::Test {
+class OpenClModelTest : public DeviceModelTest {
  protected:
   void SetUp() override {
     if (!pocl_.found()) {
       GTEST_SKIP() << "pocl-opencl-icd or ocl-icd-libopencl1 is not installed";
     }
-    x_.resize(kModelRows * kModelRow);
-    std::iota(x_.begin(), x_.end(), 1.0f);
-    y_.assign(x_.size(), -1);
-    x2_.assign(x_.size(), -1);
     // One that counts objects.
     setenv("TILEFARM_OPENCL_DRIVER", TILEFARM_OPENCL_FAULTS, 1);
     void* library = dlopen(TILEFARM_OPENCL_FAULTS, RTLD_NOW);
@@ -61,25 +55,11 @@ class OpenClModelTest : public testing::Test {
   }
 
   static Kernel Load(bool open = false) {
-    const auto bytes = BuildModel(*target::Parse("opencl:pocl"), kModelSource,
-                                  open, &LaunchOfOpenCl);
-    EXPECT_TRUE(bytes.ok()) << bytes.status();
-    auto library = Kernel::Load(*bytes);
-    EXPECT_TRUE(library.ok()) << library.status();
-    return *std::move(library);
-  }
-
-  // Runs the model, whose outputs must be right.
-  void RunRight(DeviceModel& model) {
-    y_.assign(x_.size(), -1);
-    x2_.assign(x_.size(), -1);
-    ASSERT_EQ(model.Run(x_.data(), y_.data(), x2_.data()), 0) << model.Error();
-    EXPECT_EQ(y_, ModelResult(x_));
-    EXPECT_EQ(x2_, x_);
+    return LoadModel(BuildModel(*target::Parse("opencl:pocl"), kModelSource,
+                                open, &LaunchOfOpenCl));
   }
 
   const Pocl& pocl_ = GetPocl();
-  std::vector<float> x_, y_, x2_;
   int (*live_)() = nullptr;
 };
 
@@ -124,18 +104,7 @@ TEST_F(OpenClModelTest, RunsOnTheCallersQueueWithItsMemory) {
 TEST_F(OpenClModelTest, InstancesRunInSeveralThreads) {
   setenv("TILEFARM_OPENCL_DEVICE", "1", 1);
   const Kernel library = Load();
-  const auto run = [&] {
-    DeviceModel model(library);
-    ASSERT_EQ(model.Create(), 0) << model.Error();
-    std::vector<float> y(x_.size()), x2(x_.size());
-    for (int i = 0; i < 20; ++i) {
-      ASSERT_EQ(model.Run(x_.data(), y.data(), x2.data()), 0) << model.Error();
-      ASSERT_EQ(y, ModelResult(x_));
-    }
-  };
-  std::thread other(run);
-  run();
-  other.join();
+  RunInTwoThreads(library);
 }
 
 TEST_F(OpenClModelTest, EachCombinationOfShapesHasItsKernels) {
@@ -144,14 +113,7 @@ TEST_F(OpenClModelTest, EachCombinationOfShapesHasItsKernels) {
   DeviceModel model(library);
   ASSERT_EQ(model.Create(), 0) << model.Error();
   for (const int64_t rows : {int64_t{1}, kModelRows, int64_t{1}}) {
-    y_.assign(x_.size(), -1);
-    ASSERT_EQ(model.RunRows(rows, x_.data(), y_.data(), x2_.data()), 0)
-        << model.Error();
-    std::vector<float> expected = ModelResult(x_);
-    for (size_t i = static_cast<size_t>(rows * kModelRow); i < y_.size(); ++i) {
-      expected[i] = -1;
-    }
-    EXPECT_EQ(y_, expected);
+    RunRowsRight(model, rows);
   }
 }
 

@@ -11,8 +11,8 @@
 //   inline_for_threads        what remains, into the fetches
 //   reduce_across_threads     rows that the threads of a block share
 //   stage_transposed          transpositions, through shared memory
-//   reduce_in_threads         other reductions, with what comes before and
-//   after bind_to_threads           everything else
+//   reduce_in_threads         other reductions, with producers and consumer
+//   bind_to_threads           everything else
 //
 // Each first alternative with the decisions that the rule gives to its samples
 // is the default schedule; in the design space they are drawn anew.

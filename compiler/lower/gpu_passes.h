@@ -29,6 +29,15 @@ namespace tilefarm::lower {
 // root has no bound loop, or a bound loop no constant extent.
 absl::StatusOr<ir::Stmt> LegalizeThreads(const ir::PrimFunc& function);
 
+// Block form, around PlaceAllocations. Removes conditions that only keep a
+// block from elements of a thread's own buffer that do not exist, such as i * 4
+// + j < 197 for sums in registers: it reads nothing but memory of the thread
+// and its block, and nobody reads what else it writes. Such buffers may grow.
+// The first marks the conditions, by the shapes of tensors; the second removes
+// them, where memory has room.
+ir::Stmt MarkPrivateGuards(const ir::Stmt& stmt);
+ir::Stmt RemovePrivateGuards(const ir::Stmt& stmt);
+
 // Plain form. A loop of threads that all update one element, B[i] = B[i] op x,
 // combines a partial result of each: by shuffles within a warp, where the
 // target has them, then through shared memory. InvalidArgument if its body has

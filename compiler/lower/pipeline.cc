@@ -158,7 +158,10 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
       // Before indices are simplified: those of loops that were fused over
       // several dimensions, as fetches are, then still show that they reach
       // every element.
-      {"PlaceAllocations", ThenSimplify(PlaceAllocations), "allocate"},
+      {"PlaceAllocations", ThenSimplify([](const ir::Stmt& s) {
+         return RemovePrivateGuards(PlaceAllocations(MarkPrivateGuards(s)));
+       }),
+       "allocate"},
   };
   Append(PlainPasses(), passes);
   Append(

@@ -242,9 +242,13 @@ bool SurelyWrites(const ScheduleState& state, const ir::BlockNode& block,
                   const ir::BufferRegion& write,
                   const std::vector<ir::ForPtr>& inner,
                   const arith::Region& needed, arith::Analyzer& analyzer) {
-  const auto dense =
-      DenseRegion(write, BindingsOf(block), RangesOf(inner), analyzer,
-                  ConditionsBeyondDomain(state, block));
+  auto dense = DenseRegion(write, BindingsOf(block), RangesOf(inner), analyzer,
+                           ConditionsBeyondDomain(state, block));
+  // Indices that are divided, such as v // 7 where v < 49, need all conditions.
+  if (!dense.has_value()) {
+    dense = DenseRegion(write, BindingsOf(block), RangesOf(inner), analyzer,
+                        block.predicate);
+  }
   if (!dense.has_value() || !WritesAll(state, block, write) ||
       !CheckOnlyLoopsAbove(state, &block).ok()) {
     return false;

@@ -6,8 +6,10 @@
 Each NAME.so was built by tunec for cuda from NAME.py beside it, or from the
 program that NAME begins with (NAME up to the first "_"). The program's name says
 what it computes: mm, gelu (a product, bias and GELU), softmax, layernorm, rowsum,
-addrelu, transpose, conv (of NCHW and OIHW), nhwc (of NHWC and OHWI). Results are compared with PyTorch's in float64, before
-and after the timed runs; outputs are poisoned. Times are medians of events around
+addrelu, transpose, conv (of NCHW and OIHW), nhwc (of NHWC and OHWI), attention
+(beside two products and a softmax; "fused" is PyTorch's own kernel). Results are
+compared with PyTorch's in float64, before and after the timed runs; outputs are
+poisoned. gpu_programs.py writes such programs. Times are medians of events around
 single runs after 256 MiB were written, ours and PyTorch's in turn; of
 convolutions, PyTorch's time is that of the better of its layouts. A line gives
 the largest error over the largest result, times in ms, and PyTorch's over ours;
@@ -24,6 +26,7 @@ import time
 
 import torch
 
+f = torch.nn.functional
 torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cudnn.allow_tf32 = False
 torch.backends.cudnn.benchmark = True
@@ -42,22 +45,28 @@ def convolution(buffers, channels_last):
         options = {"stride": x[0].shape[2] // buffers[-1][1][2],
                    "padding": (x[1].shape[2] - 1) // 2}
         if not channels_last:
-            return torch.nn.functional.conv2d(x[0], x[1], **options)
+            return f.conv2d(x[0], x[1], **options)
         first = [tensor.permute(0, 3, 1, 2) for tensor in x]
-        return torch.nn.functional.conv2d(*first, **options).permute(0, 2, 3, 1)
+        return f.conv2d(*first, **options).permute(0, 2, 3, 1)
 
     return run
 
 
 def operation(name, buffers):
     """What the reference computes, and what is timed."""
-    f = torch.nn.functional
     if name.startswith("mm"):
         product = (lambda x: torch.matmul(x[0], x[1].t())) if "_nt" in name else (
             lambda x: torch.matmul(x[0], x[1]))
         if buffers[0][2] == "int8":
             return product, (lambda x: torch._int_mm(x[0], x[1].t() if "_nt" in name else x[1]))
         return product, product
+    if name.startswith("attention"):
+        def unfused(x):
+            scale = x[0].shape[-1] ** -0.5
+            scores = torch.matmul(x[0] * scale, x[1].transpose(1, 2))
+            return torch.matmul(torch.softmax(scores, -1), x[2])
+
+        return unfused, unfused
     named = {
         "gelu": lambda x: f.gelu(torch.matmul(x[0], x[1]) + x[2].to(x[0].dtype)),
         "softmax": lambda x: torch.softmax(x[0], 1),
@@ -77,6 +86,8 @@ def work(name, buffers):
     out = buffers[-1][1]
     if name.startswith(("mm", "gelu")):
         return 2 * buffers[0][1][0] * buffers[0][1][1] * out[1]
+    if name.startswith("attention"):
+        return 4 * out[0] * out[1] * out[1] * out[2]
     if name.startswith(("conv", "nhwc")):
         weights = buffers[1][1]
         return 2 * out[0] * out[1] * out[2] * out[3] * weights[1] * weights[2] * weights[3]
@@ -146,6 +157,10 @@ def main():
         arguments += [ctypes.c_void_p(x.data_ptr()) for x in inputs + [out]]
 
         peers = [lambda: peer(inputs)]
+        note = ""
+        if name.startswith("attention"):
+            fused = timed(lambda: f.scaled_dot_product_attention(*inputs))
+            note = f", fused {fused:.4f}"
         if name.startswith("conv"):
             last = [x.contiguous(memory_format=torch.channels_last) for x in inputs]
             peers.append(lambda: peer(last))
@@ -178,7 +193,7 @@ def main():
                  f"{copy_time(bytes_moved) / min(ours):.2f} of a copy of as many, "
                  f"{bytes_moved / min(ours) / 1e6 / copy:.2f} of one of 256 MiB")
         print(f"{name:42s} error {wrong:.1e} ms {min(ours):.4f} torch {min(theirs):.4f} "
-              f"ratio {min(theirs) / min(ours):.3f} {speed}", flush=True)
+              f"ratio {min(theirs) / min(ours):.3f} {speed}{note}", flush=True)
 
 
 if __name__ == "__main__":

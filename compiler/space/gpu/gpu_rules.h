@@ -102,6 +102,9 @@ absl::StatusOr<schedule::ExprRv> SampleThreads(schedule::Schedule& schedule,
 // one or blocks below the last.
 size_t PerfectLoops(schedule::Schedule& schedule,
                     const std::vector<schedule::LoopRv>& loops);
+// Whether the block reads global memory alone. What copies the results of a
+// tile is not inlined: another kernel would read the sums of its threads.
+bool ReadsGlobalMemory(const ir::BlockNode& block);
 // Whether each variable of the block has one serial loop for itself.
 absl::StatusOr<bool> HasPlainLoops(RuleSite& site);
 

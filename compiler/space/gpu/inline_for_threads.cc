@@ -1,10 +1,27 @@
-#include <algorithm>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
 
 namespace tilefarm::space {
+namespace {
+
+// Whether the block is a copy by the copy engine, which computes nothing.
+absl::StatusOr<bool> IsCopiedByEngine(schedule::Schedule& schedule,
+                                      schedule::BlockRv block) {
+  TF_ASSIGN_OR_RETURN(const std::vector<schedule::LoopRv> loops,
+                      schedule.GetLoops(block));
+  for (const schedule::LoopRv loop : loops) {
+    TF_ASSIGN_OR_RETURN(const ir::ForPtr node, schedule.Get(loop));
+    if (node->annotations.contains(ir::kWarpgroupStages)) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 // Inlines an elementwise block whose result is intermediate into its consumers,
 // also where they compute it several times: on a GPU, that costs less than
@@ -14,7 +31,7 @@ namespace tilefarm::space {
 Alternatives InlineForThreads(const RuleContext& context, RuleSite site) {
   auto& [unchanged, schedule, block, node] = site;
   if (!IsElementwise(*node) || node->writes.size() != 1 ||
-      !HasTrivialBindings(*node) ||
+      !HasTrivialBindings(*node) || !ReadsGlobalMemory(*node) ||
       IsOutput(*schedule.module().Find(context.function),
                node->writes[0].buffer.get())) {
     return DoesNotApply();
@@ -24,6 +41,9 @@ Alternatives InlineForThreads(const RuleContext& context, RuleSite site) {
   for (const schedule::BlockRv consumer : consumers) {
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr reader, schedule.Get(consumer));
     if (HasDataReuse(*reader) || IsTiled(*reader)) return DoesNotApply();
+    TF_ASSIGN_OR_RETURN(const bool engine,
+                        IsCopiedByEngine(schedule, consumer));
+    if (engine) return DoesNotApply();
   }
   if (!schedule.ComputeInline(block).ok()) return DoesNotApply();
   return std::vector{std::move(schedule)};

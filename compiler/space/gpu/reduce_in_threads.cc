@@ -14,7 +14,7 @@ using schedule::LoopRv;
 using schedule::Schedule;
 
 bool IsCheap(const ir::BlockNode& producer) {
-  return !UsesCostlyIntrinsic(producer);
+  return !UsesCostlyIntrinsic(producer) && ReadsGlobalMemory(producer);
 }
 
 // Computes the consumer where the block's sums are complete, below the spatial

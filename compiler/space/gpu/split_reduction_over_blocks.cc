@@ -1,5 +1,10 @@
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "compiler/space/block_analysis.h"
@@ -12,30 +17,46 @@ namespace {
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// Shorter reductions are over before a second kernel starts.
-constexpr int64_t kMinSplitReduction = 1024;
+// Shorter reductions are over before a second kernel starts; those of products
+// have more to do for each term.
+constexpr int64_t kMinSplitReduction = 1024, kMinSplitProduct = 256;
 // The parts of a reduction, a sketch for each, since the tiles of what is left
 // depend on it: few for products, many for rows.
 constexpr int64_t kParts[] = {8, 64};
 // Terms of a part: a warp adds one each.
 constexpr int64_t kMinPart = 32;
+// Outputs of a product's block with good tiles, of 64 x 64, and the terms that
+// are worth such tiles.
+constexpr int64_t kBlockOutputs = 64 * 64, kMinProductPart = 64;
+
+// The parts of a product that fill the GPU with good tiles; 1: its outputs do.
+int64_t PartsOfProduct(int64_t outputs, int64_t terms) {
+  const int64_t blocks = std::max<int64_t>(1, outputs / kBlockOutputs);
+  int64_t parts = 1;
+  while (blocks * parts < kEnoughBlocks && terms >= 2 * parts * kMinProductPart)
+    parts *= 2;
+  return parts;
+}
 
 }  // namespace
 
 // An alternative for long reductions with few outputs, which alone would not
 // fill the GPU (split-K): the longest reduce loop is cut into parts, whose
-// partial results a second kernel combines.
+// partial results a second kernel combines. Of products with few outputs, it is
+// the first alternative.
 //
 //   for i, k: C[i] += A[i, k]
 //   ->  for i, k_0, k_1: C_rf[k_0, i] += A[i, ...]
 //       for i, k_0:      C[i] += C_rf[k_0, i]
 Alternatives SplitReductionOverBlocks(const RuleContext&, RuleSite site) {
   auto& [unchanged, schedule, block, node] = site;
-  std::vector<Schedule> results{std::move(unchanged)};
+  const int64_t terms = ProductOf(*node, ir::IterType::kReduce);
+  const int64_t outputs = ProductOf(*node, ir::IterType::kSpatial);
+  const bool product = HasDataReuse(*node);
   if (!IsReduction(*node) || !HasTrivialBindings(*node) ||
-      ProductOf(*node, ir::IterType::kReduce) < kMinSplitReduction ||
-      ProductOf(*node, ir::IterType::kSpatial) >= kManyOutputs) {
-    return results;
+      terms < (product ? kMinSplitProduct : kMinSplitReduction) ||
+      outputs >= kManyOutputs) {
+    return DoesNotApply();
   }
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   std::optional<size_t> longest;
@@ -43,9 +64,24 @@ Alternatives SplitReductionOverBlocks(const RuleContext&, RuleSite site) {
     if (loops[i].sums && (!longest || loops[i].extent > loops[*longest].extent))
       longest = i;
   }
-  if (!longest) return results;
-  for (const int64_t parts : kParts) {
-    if (parts * kMinPart > loops[*longest].extent) continue;
+  if (!longest) return DoesNotApply();
+  const int64_t most = loops[*longest].extent / kMinPart;
+  int64_t first = product ? PartsOfProduct(outputs, terms) : 1;
+  while (first > most) first /= 2;
+  std::vector<int64_t> ways{first, 1};
+  if (terms >= kMinSplitReduction) {
+    ways.insert(ways.end(), std::begin(kParts), std::end(kParts));
+  }
+  std::vector<Schedule> results;
+  std::set<int64_t> tried;
+  for (const int64_t parts : ways) {
+    if (parts > std::max<int64_t>(most, 1) || !tried.insert(parts).second) {
+      continue;
+    }
+    if (parts == 1) {
+      results.push_back(unchanged);
+      continue;
+    }
     Schedule attempt = schedule;
     const auto halves =
         attempt.Split(loops.rvs[*longest], {parts, std::nullopt});

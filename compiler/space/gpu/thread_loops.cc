@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/dim_align.h"
+#include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
@@ -152,6 +154,12 @@ size_t PerfectLoops(Schedule& schedule, const std::vector<LoopRv>& loops) {
     }
   }
   return loops.size();
+}
+
+bool ReadsGlobalMemory(const ir::BlockNode& block) {
+  return absl::c_all_of(block.reads, [](const ir::BufferRegion& read) {
+    return ir::ScopeOf(*read.buffer) == ir::MemoryScope::kGlobal;
+  });
 }
 
 absl::StatusOr<bool> HasPlainLoops(RuleSite& site) {

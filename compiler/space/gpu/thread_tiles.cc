@@ -234,17 +234,18 @@ std::vector<size_t> ThreadTiles::TiledAxes() const {
     if (!axes_[a].reduces && axes_[a].extent > 1) spatial.push_back(a);
   }
   if (spatial.size() < 2) return spatial;
-  // Beside the last axis, the longest one that other reads than its own use:
-  // products of all pairs then reuse both operands.
+  // Beside the last axis, the longest one that other reads than its own use, and
+  // not all: products of all pairs then reuse both operands.
   const size_t last = spatial[0];
   const auto reuse = [&](size_t axis) {
-    bool apart = false;
+    bool apart = false, all = true;
     for (const int read : fetched_) {
       const ir::BufferRegion& region = block_.reads[static_cast<size_t>(read)];
-      apart |= RegionUses(region, block_.iters[axis].var.get()) &&
-               !RegionUses(region, block_.iters[last].var.get());
+      const bool used = RegionUses(region, block_.iters[axis].var.get());
+      apart |= used && !RegionUses(region, block_.iters[last].var.get());
+      all &= used;
     }
-    return apart;
+    return apart && !all;
   };
   std::stable_sort(spatial.begin() + 1, spatial.end(), [&](size_t a, size_t b) {
     const bool x = reuse(a), y = reuse(b);

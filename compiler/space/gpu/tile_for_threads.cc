@@ -120,8 +120,7 @@ absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
   const std::string order = SpatialLast(*node, read);
   TF_ASSIGN_OR_RETURN(const BlockRv copy,
                       schedule.CacheRead(block, operand, "shared"));
-  TF_RETURN_IF_ERROR(InlineProducers(
-      schedule, copy, [](const ir::BlockNode&) { return true; }));
+  TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
   // While all copies are whole, it is clear what the moved ones need.
   if (fragments) {
     TF_ASSIGN_OR_RETURN(const BlockRv fragment,

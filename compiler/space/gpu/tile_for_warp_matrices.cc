@@ -323,8 +323,7 @@ absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
   const size_t dims = read.region.size();
   TF_ASSIGN_OR_RETURN(const BlockRv copy,
                       schedule.CacheRead(block, operand, "shared"));
-  TF_RETURN_IF_ERROR(InlineProducers(
-      schedule, copy, [](const ir::BlockNode&) { return true; }));
+  TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
   TF_RETURN_IF_ERROR(
       schedule.ComputeAt(copy, at, /*preserve_unit_loops=*/true));
   // An odd multiple of 16 bytes; of words that lanes read across the terms, 8

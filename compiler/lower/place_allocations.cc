@@ -34,6 +34,38 @@ Box WholeBox(const ir::BufferNode& buffer) {
   return box;
 }
 
+// What a store writes where conditions hold that each iteration of the loops
+// around the buffer decides.
+struct GuardedBox {
+  Box box;
+  const std::vector<Expr>* conditions;
+};
+
+// Whether the conditions are the same for all of an iteration of
+// loops[0..depth].
+bool AreFixedIn(const Access& access, size_t depth) {
+  return std::ranges::none_of(access.conditions, [&](const Expr& condition) {
+    bool loads = false;
+    ir::PostOrderExprs(condition, [&](const Expr& e) {
+      loads |= e->kind == ir::ExprKind::kLoad;
+    });
+    if (loads) return true;
+    for (size_t i = depth + 1; i < access.loops.size(); ++i) {
+      if (ir::UsesVar(condition, access.loops[i]->var.get())) return true;
+    }
+    return false;
+  });
+}
+
+// Whether all of these are among the access's own.
+bool HasConditions(const Access& access, const std::vector<Expr>& conditions) {
+  return std::ranges::all_of(conditions, [&](const Expr& condition) {
+    return std::ranges::any_of(access.conditions, [&](const Expr& own) {
+      return SameExpr(own, condition);
+    });
+  });
+}
+
 // The innermost loop of `body` that can own the buffer; nullopt: only the
 // statement around `body` can. Binds more variables in `math`.
 std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
@@ -58,7 +90,8 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
       accesses, [](const Access& access) { return !access.store; });
   for (size_t depth = common; depth-- > 0;) {
     bool owned = true;
-    std::vector<Box> written, stored;
+    std::vector<Box> written;
+    std::vector<GuardedBox> stored;
     std::optional<Box> all;
     std::vector<std::vector<Linear>> offsets(buffer->shape.size());
     for (const Access& access : accesses) {
@@ -71,15 +104,19 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
       }
       if (access.store) {
         if (access.IsCertainIn(depth)) {
-          if (access.conditions.empty()) stored.push_back(*box);
+          if (AreFixedIn(access, depth)) {
+            stored.push_back({*box, &access.conditions});
+          }
           if (auto filled = FilledBox(math, access, depth)) {
             written.push_back(*std::move(filled));
           }
         }
       } else {
         owned &= std::ranges::any_of(stored,
-                                     [&](const Box& region) {
-                                       return AreSame(region, *box);
+                                     [&](const GuardedBox& region) {
+                                       return AreSame(region.box, *box) &&
+                                              HasConditions(access,
+                                                            *region.conditions);
                                      }) ||
                  std::ranges::any_of(written, [&](const Box& region) {
                    return Covers(math, *buffer, region, *box);

@@ -95,7 +95,12 @@ class GuardMarker : public ir::Mutator {
 
  protected:
   Stmt MutateFor(const ir::ForNode& s, const Stmt& self) override {
-    return IsForWarpgroups(s) ? self : Mutator::MutateFor(s, self);
+    if (IsForWarpgroups(s)) return self;
+    const size_t mark = math_.Mark();
+    BindLoop(math_, s);
+    Stmt out = Mutator::MutateFor(s, self);
+    math_.Restore(mark);
+    return out;
   }
 
   Stmt MutateBlock(const ir::BlockNode& s, const Stmt& self) override {

@@ -135,6 +135,7 @@ def peer_of(name, inputs):
 
 
 def graph_of(run):
+    torch.cuda.synchronize()
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         for _ in range(3):

@@ -2,6 +2,7 @@
 //
 //   split_reductions          as on CPUs
 //   inline_for_threads        elementwise blocks into their consumers
+//   chain_for_warps           attention and the like: one kernel
 //   split_reduction_over_blocks  an alternative for long ones with few outputs
 //   tile_for_warpgroups       products on Hopper's matrix units
 //   tile_for_warp_matrices    matrix products on tensor cores, padded;
@@ -32,9 +33,9 @@
 
 namespace tilefarm::space {
 
-SketchRule TileForWarpgroups, TileForWarpMatrices, InlineForThreads,
-    SplitReductionOverBlocks, TileForThreads, ReduceAcrossThreads,
-    StageTransposed, ReduceInThreads, BindToThreads;
+SketchRule ChainForWarps, TileForWarpgroups, TileForWarpMatrices,
+    InlineForThreads, SplitReductionOverBlocks, TileForThreads,
+    ReduceAcrossThreads, StageTransposed, ReduceInThreads, BindToThreads;
 
 // On a block that copies into shared memory: the threads fetch together, by
 // vectors of at most this many elements.
@@ -105,6 +106,12 @@ size_t PerfectLoops(schedule::Schedule& schedule,
 // Whether the block reads global memory alone. What copies the results of a
 // tile is not inlined: another kernel would read the sums of its threads.
 bool ReadsGlobalMemory(const ir::BlockNode& block);
+// Whether the block multiplies a matrix by a vector, or the like: each element
+// of its largest operand is used once, so that no tile would reuse it.
+bool IsMatrixVector(const ir::BlockNode& block);
+// Whether a thread would read a row of its own, while its neighbours read
+// others: the elements that a warp reads at once are far apart.
+bool ReadsRows(const ir::BlockNode& block);
 // Whether each variable of the block has one serial loop for itself.
 absl::StatusOr<bool> HasPlainLoops(RuleSite& site);
 

@@ -38,10 +38,10 @@ absl::StatusOr<std::vector<Schedule>> ApplyRules(const RuleContext& context,
                                                  bool first_only) {
   std::vector<Schedule> states{std::move(start)};
   for (SketchRule* const rule :
-       {SplitReductions, InlineForThreads, SplitReductionOverBlocks,
-        TileForWarpgroups, TileForWarpMatrices, TileForThreads,
-        InlineForThreads, ReduceAcrossThreads, StageTransposed, ReduceInThreads,
-        BindToThreads}) {
+       {SplitReductions, InlineForThreads, ChainForWarps,
+        SplitReductionOverBlocks, TileForWarpgroups, TileForWarpMatrices,
+        TileForThreads, InlineForThreads, ReduceAcrossThreads, StageTransposed,
+        ReduceInThreads, BindToThreads}) {
     TF_RETURN_IF_ERROR(Apply(context, rule, first_only, states));
   }
   for (Schedule& state : states) {

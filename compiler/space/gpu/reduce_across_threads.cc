@@ -19,6 +19,9 @@ using schedule::Schedule;
 
 // Shorter reductions do not fill a warp.
 constexpr int64_t kMinRowReduction = 32;
+// With so many outputs for each term, one thread for each output is fast enough
+// if neighbours then read neighbouring elements.
+constexpr int64_t kManyForEachTerm = 32;
 // The default: every thread adds at least 4 terms, up to 8 warps.
 constexpr int64_t kTermsOfThread = 4;
 constexpr int64_t kMostDefaultThreads = 256;
@@ -49,7 +52,7 @@ absl::StatusOr<bool> IsFree(Schedule schedule, BlockRv block) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   return node->writes.size() == 1 && HasTrivialBindings(*node) &&
-         !IsTiled(*node) && !HasDataReuse(*node) &&
+         !IsTiled(*node) && (!HasDataReuse(*node) || IsMatrixVector(*node)) &&
          IsAlone(schedule, loops.rvs, block) &&
          std::ranges::all_of(loops.views, [](const LoopView& loop) {
            return loop.kind == ir::ForKind::kSerial;
@@ -120,21 +123,25 @@ absl::StatusOr<std::optional<RowBlocks>> FindRows(const RuleContext& context,
     return std::optional<RowBlocks>();
   }
   // A reduction keeps all spatial loops outside; other consumers keep as many
-  // as possible.
-  for (size_t count = reduces ? spatial : loops.size() - 1; count > 0;
-       --count) {
+  // as possible, such as all after the product of a matrix and a vector.
+  for (size_t count = reduces ? spatial : loops.size(); count > 0; --count) {
     Schedule attempt = schedule;
     RowBlocks rows;
     rows.loops = count;
     TF_ASSIGN_OR_RETURN(rows.blocks,
                         MoveProducers(context, attempt, loops.rvs[count - 1]));
     rows.blocks.push_back(consumer);
+    // Where sums are over columns, threads for the consumer's elements read
+    // side by side.
+    bool along = reduces;
     for (const BlockRv block : rows.blocks) {
       TF_ASSIGN_OR_RETURN(const int64_t terms,
                           TermsOfRow(attempt, block, count));
       rows.longest = std::max(rows.longest, terms);
+      TF_ASSIGN_OR_RETURN(const ir::BlockPtr moved, attempt.Get(block));
+      along |= ReadsRows(*moved);
     }
-    if (rows.longest >= kMinRowReduction) {
+    if (rows.longest >= kMinRowReduction && along) {
       schedule = std::move(attempt);
       return std::optional<RowBlocks>(std::move(rows));
     }
@@ -265,20 +272,6 @@ absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
   return schedule;
 }
 
-// Whether a thread would read a row of its own, while its neighbours read
-// others: the elements that a warp reads at once are far apart.
-bool ReadsRows(const ir::BlockNode& block) {
-  bool along = false;
-  for (const ir::BufferRegion& read : block.reads) {
-    if (read.region.empty()) continue;
-    for (const ir::IterVar& iter : block.iters) {
-      along |= iter.type == ir::IterType::kReduce && IterExtent(iter) > 1 &&
-               ir::UsesVar(read.region.back().min, iter.var.get());
-    }
-  }
-  return along;
-}
-
 }  // namespace
 
 // The threads of a block compute a row together: each reduces a part of it,
@@ -294,15 +287,17 @@ bool ReadsRows(const ir::BlockNode& block) {
 // What several steps read may be staged in shared memory first. The last
 // alternative leaves each reduction to one thread; it is the default
 // only where the threads of a warp then read consecutive elements, and outputs
-// are enough to fill the GPU.
+// are enough to fill the GPU or to keep sums short.
 Alternatives ReduceAcrossThreads(const RuleContext& context, RuleSite site) {
   auto& [unchanged, schedule, block, node] = site;
   auto by_rows = ComputeByRows(context, schedule, block, /*stage=*/false);
   if (!by_rows.ok()) return DoesNotApply();
   auto staged = ComputeByRows(context, schedule, block, /*stage=*/true);
+  const int64_t outputs = ProductOf(*node, ir::IterType::kSpatial);
+  const int64_t terms = ProductOf(*node, ir::IterType::kReduce);
   const bool serial_first =
       IsReduction(*node) && !ReadsRows(*node) &&
-      ProductOf(*node, ir::IterType::kSpatial) >= kManyOutputs;
+      (outputs >= kManyOutputs || outputs >= kManyForEachTerm * terms);
   std::vector<Schedule> results{*std::move(by_rows), std::move(unchanged)};
   if (serial_first) std::swap(results[0], results[1]);
   if (staged.ok()) results.insert(results.begin(), *std::move(staged));

@@ -52,9 +52,10 @@ Alternatives SplitReductionOverBlocks(const RuleContext&, RuleSite site) {
   auto& [unchanged, schedule, block, node] = site;
   const int64_t terms = ProductOf(*node, ir::IterType::kReduce);
   const int64_t outputs = ProductOf(*node, ir::IterType::kSpatial);
-  const bool product = HasDataReuse(*node);
+  const bool vector = IsMatrixVector(*node);
+  const bool product = HasDataReuse(*node) && !vector;
   if (!IsReduction(*node) || !HasTrivialBindings(*node) ||
-      terms < (product ? kMinSplitProduct : kMinSplitReduction) ||
+      terms < (product || vector ? kMinSplitProduct : kMinSplitReduction) ||
       outputs >= kManyOutputs) {
     return DoesNotApply();
   }
@@ -67,6 +68,10 @@ Alternatives SplitReductionOverBlocks(const RuleContext&, RuleSite site) {
   if (!longest) return DoesNotApply();
   const int64_t most = loops[*longest].extent / kMinPart;
   int64_t first = product ? PartsOfProduct(outputs, terms) : 1;
+  // A thread for each column of a matrix, whose rows are read side by side.
+  if (vector && !ReadsRows(*node)) {
+    while (outputs * first < kManyOutputs && first < most) first *= 2;
+  }
   while (first > most) first /= 2;
   std::vector<int64_t> ways{first, 1};
   if (terms >= kMinSplitReduction) {

@@ -162,6 +162,37 @@ bool ReadsGlobalMemory(const ir::BlockNode& block) {
   });
 }
 
+bool IsMatrixVector(const ir::BlockNode& block) {
+  if (!IsReduction(block) || !HasDataReuse(block)) return false;
+  int64_t iterations = 1;
+  for (const ir::IterVar& iter : block.iters) iterations *= IterExtent(iter);
+  return absl::c_any_of(block.reads, [&](const ir::BufferRegion& read) {
+    if (read.buffer == block.writes[0].buffer) return false;
+    int64_t elements = 1;
+    for (const int64_t extent : read.buffer->shape) elements *= extent;
+    return elements >= iterations;
+  });
+}
+
+bool ReadsRows(const ir::BlockNode& block) {
+  bool along = false;
+  for (const ir::BufferRegion& read : block.reads) {
+    if (read.region.empty()) continue;
+    // The vector of a product with a matrix is the same for all outputs.
+    bool differs = false, along_this = false;
+    for (const ir::IterVar& iter : block.iters) {
+      if (IterExtent(iter) == 1) continue;
+      if (iter.type == ir::IterType::kReduce) {
+        along_this |= ir::UsesVar(read.region.back().min, iter.var.get());
+      } else {
+        differs |= RegionUses(read, iter.var.get());
+      }
+    }
+    along |= along_this && differs;
+  }
+  return along;
+}
+
 absl::StatusOr<bool> HasPlainLoops(RuleSite& site) {
   TF_ASSIGN_OR_RETURN(const BlockLoops loops,
                       ViewLoops(site.schedule, site.block));

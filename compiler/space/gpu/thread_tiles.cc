@@ -234,8 +234,8 @@ std::vector<size_t> ThreadTiles::TiledAxes() const {
     if (!axes_[a].reduces && axes_[a].extent > 1) spatial.push_back(a);
   }
   if (spatial.size() < 2) return spatial;
-  // Beside the last axis, the longest one that other reads than its own use, and
-  // not all: products of all pairs then reuse both operands.
+  // Beside the last axis, the longest one that other reads than its own use,
+  // and not all: products of all pairs then reuse both operands.
   const size_t last = spatial[0];
   const auto reuse = [&](size_t axis) {
     bool apart = false, all = true;

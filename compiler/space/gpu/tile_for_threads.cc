@@ -195,7 +195,8 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
 // (products.h). As in MetaSchedule (Shao et al., 2022), with warps as a
 // level of their own.
 Alternatives TileForThreads(const RuleContext& context, RuleSite site) {
-  if (!HasDataReuse(*site.node) || site.node->writes.size() != 1) {
+  if (!HasDataReuse(*site.node) || IsMatrixVector(*site.node) ||
+      site.node->writes.size() != 1) {
     return DoesNotApply();
   }
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));

@@ -10,6 +10,7 @@
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/products.h"
+#include "compiler/space/gpu/warp_tiles.h"
 #include "compiler/space/postprocs.h"
 
 namespace tilefarm::space {
@@ -20,11 +21,6 @@ using schedule::ExprRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// Eight rows of a tile, of which a lane has one; eight columns, of which it has
-// two.
-constexpr int64_t kUnitRows = 8, kUnitColumns = 8;
-// The terms of an instruction have 32 bytes.
-constexpr int64_t kStepBytes = 32;
 // The largest tiles: those of a warp fill its registers (64 x 64 sums are 128
 // of 255), those of a block are what CUTLASS uses for large products.
 constexpr int64_t kMostTileRows = 8, kMostTileColumns = 8;
@@ -32,88 +28,6 @@ constexpr int64_t kMostRowWarps = 2, kMostColumnWarps = 4;
 constexpr int64_t kMostSteps = 4, kMostStages = 4, kMostGroup = 8;
 // The most iterations with zeros over those without.
 constexpr double kMostPadding = 2;
-
-// The products of a block: C[.., i, .., j] += A[.. i .. k ..] * B[.. k .. j
-// ..], where the other variables index all of them.
-struct UnitProduct {
-  const ir::WarpProduct* unit = nullptr;
-  size_t rows = 0, columns = 0, terms = 0;  // variables of the block
-  int a = 0, b = 0;                         // reads of the block
-};
-
-// Which variables of the block index the buffer, each as a dimension of its
-// own. nullopt: other indices.
-std::optional<std::vector<bool>> PlainIndices(
-    const ir::BlockNode& block, const std::vector<ir::Expr>& indices) {
-  std::vector<bool> uses(block.iters.size());
-  for (const ir::Expr& index : indices) {
-    if (ir::IsConstInt(index, 0)) continue;
-    bool found = false;
-    for (size_t i = 0; i < block.iters.size(); ++i) {
-      if (index.get() != block.iters[i].var.get() || uses[i]) continue;
-      uses[i] = found = true;
-    }
-    if (!found) return std::nullopt;
-  }
-  return uses;
-}
-
-// The best unit of the target for such elements; null: it has none.
-const ir::WarpProduct* UnitFor(const ProductFactors& factors,
-                               const target::GpuLimits& limits) {
-  const ir::WarpProduct* found = nullptr;
-  for (const ir::WarpProduct& unit : ir::kWarpProducts) {
-    if (unit.a == factors.a->dtype && unit.b == factors.b->dtype &&
-        unit.sum == factors.store->value->dtype &&
-        unit.architecture <= limits.architecture) {
-      found = &unit;
-    }
-  }
-  return found;
-}
-
-std::optional<UnitProduct> FindUnitProduct(const ir::BlockNode& block,
-                                           const target::GpuLimits& limits) {
-  std::optional<ProductFactors> factors = FactorsOf(block);
-  if (!factors || factors->store->indices.empty()) return std::nullopt;
-  const auto sums = PlainIndices(block, factors->store->indices);
-  auto a = PlainIndices(block, factors->a->indices);
-  auto b = PlainIndices(block, factors->b->indices);
-  if (!sums || !a || !b) return std::nullopt;
-  // The columns are those of which sums lie side by side.
-  const auto columns = VariableOf(block, factors->store->indices.back());
-  if (!columns) return std::nullopt;
-  UnitProduct out;
-  out.columns = *columns;
-  if ((*a)[out.columns]) {
-    std::swap(a, b);
-    std::swap(factors->a, factors->b);
-  }
-  int terms = 0;
-  out.rows = block.iters.size();
-  for (size_t i = 0; i < block.iters.size(); ++i) {
-    const bool in_a = (*a)[i], in_b = (*b)[i];
-    if (block.iters[i].type == ir::IterType::kReduce) {
-      if (!in_a || !in_b) return std::nullopt;
-      out.terms = i;
-      ++terms;
-    } else if (i != out.columns && in_a && !in_b &&
-               (out.rows == block.iters.size() ||
-                IterExtent(block.iters[i]) >
-                    IterExtent(block.iters[out.rows]))) {
-      out.rows = i;
-    }
-  }
-  if (terms != 1 || out.rows == block.iters.size() || (*a)[out.columns] ||
-      !(*b)[out.columns]) {
-    return std::nullopt;
-  }
-  out.unit = UnitFor(*factors, limits);
-  if (out.unit == nullptr) return std::nullopt;
-  out.a = ReadOf(block, *factors->a);
-  out.b = ReadOf(block, *factors->b);
-  return out.a < 0 || out.b < 0 ? std::nullopt : std::optional(out);
-}
 
 std::vector<int64_t> Powers(int64_t least, int64_t most) {
   std::vector<int64_t> powers;
@@ -128,7 +42,7 @@ struct Choices {
 };
 
 std::optional<Choices> ChoicesOf(const ir::BlockNode& block,
-                                 const UnitProduct& product,
+                                 const WarpProductSite& product,
                                  const target::GpuLimits& limits) {
   const int64_t m = IterExtent(block.iters[product.rows]);
   const int64_t n = IterExtent(block.iters[product.columns]);
@@ -211,8 +125,8 @@ int64_t PaddingOf(int64_t extent, int64_t least, int64_t most) {
 // Sizes that no good tiles divide are rounded up, by zeros; `copy`: the block
 // that copies the result back, if there is one before or needs to be one.
 // FailedPrecondition if most of it were zeros.
-absl::Status Pad(Schedule& schedule, BlockRv block, const UnitProduct& product,
-                 std::optional<BlockRv>* copy) {
+absl::Status Pad(Schedule& schedule, BlockRv block,
+                 const WarpProductSite& product, std::optional<BlockRv>* copy) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   std::vector<int64_t> padding(node->iters.size(), 1);
   padding[product.rows] = PaddingOf(IterExtent(node->iters[product.rows]),
@@ -252,7 +166,7 @@ struct UnitLoops {
 };
 
 absl::StatusOr<UnitLoops> TileLoops(Schedule& schedule, BlockRv block,
-                                    const UnitProduct& product,
+                                    const WarpProductSite& product,
                                     const Choices& most) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
@@ -314,48 +228,22 @@ absl::StatusOr<UnitLoops> TileLoops(Schedule& schedule, BlockRv block,
   return UnitLoops{lanes[0], k[0]};
 }
 
-// Copies an operand into shared memory, whose rows lie apart such that lanes
-// meet different banks.
-absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
-                   const ir::VarNode* terms, LoopRv at) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
-  const size_t dims = read.region.size();
-  TF_ASSIGN_OR_RETURN(const BlockRv copy,
-                      schedule.CacheRead(block, operand, "shared"));
-  TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
-  TF_RETURN_IF_ERROR(
-      schedule.ComputeAt(copy, at, /*preserve_unit_loops=*/true));
-  // An odd multiple of 16 bytes; of words that lanes read across the terms, 8
-  // past a multiple of 32.
-  const int bytes = read.buffer->dtype.bytes();
-  const bool words =
-      bytes == 4 && !ir::UsesVar(read.region[dims - 1].min, terms);
-  if (dims > 1) {
-    TF_RETURN_IF_ERROR(
-        schedule.StorageAlign(copy, 0, static_cast<int>(dims) - 2,
-                              words ? 32 : 32 / bytes, words ? 8 : 16 / bytes));
-  }
-  return schedule.Annotate(copy, kCooperativeFetch,
-                           ir::Attr(kVectorBytes / bytes));
-}
-
 absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
                   bool fuse) {
   std::optional<BlockRv> copy;
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  std::optional<UnitProduct> product =
-      FindUnitProduct(*node, *context.target.gpu);
+  std::optional<WarpProductSite> product =
+      FindWarpProduct(*node, *context.target.gpu);
   if (!product) {
     TF_ASSIGN_OR_RETURN(copy, FlattenProduct(schedule, block, fuse));
     fuse = false;  // the copy does
     TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
-    product = FindUnitProduct(*node, *context.target.gpu);
+    product = FindWarpProduct(*node, *context.target.gpu);
     if (!product) return absl::FailedPreconditionError("no matrix product");
   }
   TF_RETURN_IF_ERROR(Pad(schedule, block, *product, &copy));
   TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
-  product = FindUnitProduct(*node, *context.target.gpu);
+  product = FindWarpProduct(*node, *context.target.gpu);
   if (!product) return absl::FailedPreconditionError("no matrix product");
   const std::optional<Choices> most =
       ChoicesOf(*node, *product, *context.target.gpu);
@@ -383,7 +271,8 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
                                                /*preserve_unit_loops=*/true));
   const ir::VarNode* terms = node->iters[product->terms].var.get();
   for (const int operand : {product->a, product->b}) {
-    TF_RETURN_IF_ERROR(Fetch(schedule, block, operand, terms, loops.fetches));
+    TF_RETURN_IF_ERROR(
+        FetchForWarps(schedule, block, operand, terms, loops.fetches));
   }
   return absl::OkStatus();
 }
@@ -409,7 +298,7 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
 Alternatives TileForWarpMatrices(const RuleContext& context, RuleSite site) {
   const std::optional<ProductFactors> factors = FactorsOf(*site.node);
   const ir::WarpProduct* unit =
-      factors ? UnitFor(*factors, *context.target.gpu) : nullptr;
+      factors ? WarpUnitFor(*factors, *context.target.gpu) : nullptr;
   if (unit == nullptr) return DoesNotApply();
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
   if (!plain) return DoesNotApply();

@@ -28,6 +28,9 @@ constexpr int64_t kGroupWarps = 4, kHalves = 2, kGroupRows = 8, kPairs = 4,
 // 64 x 256 each and 3 to 5 stages reach cuBLAS.
 constexpr int64_t kDefaultGroups = 2, kDefaultStages = 4, kMostGroupStages = 5;
 constexpr int64_t kMostColumns = 256, kMostOrder = 16, kDefaultOrder = 8;
+// A warpgroup's tile of so many columns uses the unit well; less is for small
+// products.
+constexpr int64_t kFewColumns = 128;
 // The largest number of blocks that are a power of two and have a
 // multiprocessor each (132 of an H100).
 constexpr int64_t kPersistentBlocks = 128;
@@ -140,8 +143,31 @@ absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
   for (int64_t c = ir::kWarpgroupRows; c <= std::min(n, kMostColumns); c *= 2) {
     columns.push_back(c / kGroupRows);
   }
-  const int64_t default_groups =
+  int64_t default_groups =
       m >= kDefaultGroups * ir::kWarpgroupRows ? kDefaultGroups : 1;
+  // Smaller tiles where large ones leave many multiprocessors idle.
+  const auto blocks = [&] {
+    int64_t count = CeilDiv(m, default_groups * ir::kWarpgroupRows) *
+                    CeilDiv(n, default_columns);
+    for (size_t i = 0; i < node->iters.size(); ++i) {
+      if (i == product.rows || i == product.columns || i == product.depth) {
+        continue;
+      }
+      count *= IterExtent(node->iters[i]);
+    }
+    return count;
+  };
+  while (!way.persistent && 3 * blocks() < 2 * kEnoughBlocks) {
+    if (default_columns > kFewColumns) {
+      default_columns /= 2;
+    } else if (default_groups > 1) {
+      default_groups = 1;
+    } else if (default_columns > ir::kWarpgroupRows) {
+      default_columns /= 2;
+    } else {
+      break;
+    }
+  }
   TF_ASSIGN_OR_RETURN(const ExprRv order,
                       SampleOne(schedule, Powers(most_order),
                                 std::min(most_order, kDefaultOrder)));

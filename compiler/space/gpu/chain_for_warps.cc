@@ -1,0 +1,371 @@
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/gpu/warp_tiles.h"
+#include "compiler/space/postprocs.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::BlockRv;
+using schedule::ExprRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+
+constexpr int64_t kMostTileRows = 8, kMostTileColumns = 8;
+constexpr int64_t kMostRowWarps = 4, kMostColumnWarps = 8;
+constexpr int64_t kMostSteps = 4, kMostStages = 3;
+// The default: 8 warps, two blocks of which fit a multiprocessor.
+constexpr int64_t kDefaultTileRows = 2, kDefaultRowWarps = 2,
+                  kDefaultColumnWarps = 4, kDefaultTileColumns = 4,
+                  kDefaultSteps = 2, kDefaultStages = 2;
+// Rows of results may take this part of a block's shared memory, in eighths;
+// the rest is for operands.
+constexpr int64_t kRowsShare = 6;
+
+// What all products of a chain share.
+struct ChainTile {
+  ExprRv row_warps, rows, column_warps;
+};
+
+std::vector<int64_t> PowersFrom(int64_t least, int64_t most) {
+  std::vector<int64_t> powers;
+  for (int64_t p = std::min(least, most); p <= most; p *= 2) {
+    powers.push_back(p);
+  }
+  return powers;
+}
+
+absl::StatusOr<ExprRv> SamplePower(Schedule& schedule, int64_t least,
+                                   int64_t most, int64_t first) {
+  return SampleOne(schedule, PowersFrom(least, most), std::min(first, most));
+}
+
+// The loops of a product by level.
+struct ProductLoops {
+  std::vector<LoopRv> outer, i, j, k;
+};
+
+struct BoundLoops {
+  LoopRv lanes, fetches;
+};
+
+// Orders and binds the loops inside of a block of threads.
+absl::StatusOr<BoundLoops> BindWarps(Schedule& schedule,
+                                     const ProductLoops& loops,
+                                     const ir::WarpProduct& unit) {
+  const auto& [outer, i, j, k] = loops;
+  std::vector<LoopRv> order = outer;
+  order.insert(order.end(), {i[0], j[0], i[1], j[1], i[2], j[2], i[3], j[3],
+                             k[0], k[1], k[2], j[4]});
+  TF_RETURN_IF_ERROR(schedule.Reorder(order));
+  TF_RETURN_IF_ERROR(
+      FuseAndBind(schedule, {i[1], j[1]}, "threadIdx.y").status());
+  TF_RETURN_IF_ERROR(schedule.Bind(i[2], "vthread.y"));
+  TF_RETURN_IF_ERROR(schedule.Bind(j[2], "vthread.x"));
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> lanes,
+                      FuseAndBind(schedule, {i[3], j[3]}, "threadIdx.x"));
+  TF_RETURN_IF_ERROR(schedule.Annotate(k[2], ir::kWarpMatrix,
+                                       ir::Attr(std::string(unit.annotation))));
+  std::vector<int64_t> stages;
+  for (int64_t s = 1; s <= kMostStages; ++s) stages.push_back(s);
+  TF_ASSIGN_OR_RETURN(const ExprRv stage,
+                      SampleOne(schedule, stages, kDefaultStages));
+  TF_RETURN_IF_ERROR(schedule.Annotate(k[0], ir::kSharedStages, stage));
+  return BoundLoops{lanes[0], k[0]};
+}
+
+absl::Status FetchOperands(Schedule& schedule, BlockRv block,
+                           const WarpProductSite& product, LoopRv at) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const ir::VarNode* terms = node->iters[product.terms].var.get();
+  for (const int operand : {product.a, product.b}) {
+    TF_RETURN_IF_ERROR(FetchForWarps(schedule, block, operand, terms, at));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<LoopRv>> SplitTerms(Schedule& schedule, LoopRv loop,
+                                               int64_t extent,
+                                               const ir::WarpProduct& unit) {
+  TF_ASSIGN_OR_RETURN(
+      const ExprRv steps,
+      SamplePower(schedule, 1, PowerOf(extent / unit.terms, kMostSteps),
+                  kDefaultSteps));
+  return schedule.Split(
+      loop, {std::nullopt, steps, static_cast<int64_t>(unit.terms)});
+}
+
+// Tiles the last product: blocks have some rows and all columns, so that
+// nothing of the chain is computed twice. Returns the loop of blocks.
+absl::StatusOr<LoopRv> TileLast(const RuleContext& context, Schedule& schedule,
+                                BlockRv block, const WarpProductSite& product,
+                                ChainTile& tile) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const BlockLoops views, ViewLoops(schedule, block));
+  const int64_t m = IterExtent(node->iters[product.rows]);
+  const int64_t n = IterExtent(node->iters[product.columns]);
+  const int64_t terms = IterExtent(node->iters[product.terms]);
+  if (m % (2 * kUnitRows) != 0 || n % kUnitColumns != 0 ||
+      terms % product.unit->terms != 0) {
+    return absl::FailedPreconditionError("no tiles divide it");
+  }
+  // The scores of a tile's rows, as float32.
+  const int64_t room = context.target.gpu->block_shared * kRowsShare / 8;
+  int64_t rows = PowerOf(m / kUnitRows, kMostTileRows);
+  int64_t row_warps = PowerOf(m / kUnitRows / rows, kMostRowWarps);
+  while (kUnitRows * rows * row_warps * terms * 4 > room) {
+    if (row_warps > 1 && 2 * row_warps >= rows) {
+      row_warps /= 2;
+    } else if (rows > 2) {
+      rows /= 2;
+    } else if (row_warps > 1) {
+      row_warps /= 2;
+    } else {
+      return absl::FailedPreconditionError("rows exceed shared memory");
+    }
+  }
+  TF_ASSIGN_OR_RETURN(tile.row_warps,
+                      SamplePower(schedule, 1, row_warps, kDefaultRowWarps));
+  TF_ASSIGN_OR_RETURN(tile.rows,
+                      SamplePower(schedule, 2, rows, kDefaultTileRows));
+  TF_ASSIGN_OR_RETURN(
+      tile.column_warps,
+      SamplePower(schedule, 1, PowerOf(n / kUnitColumns, kMostColumnWarps),
+                  kDefaultColumnWarps));
+  ProductLoops loops;
+  for (size_t l = 0; l < views.size(); ++l) {
+    const size_t iter = static_cast<size_t>(views[l].iters[0]);
+    if (iter == product.rows) {
+      TF_ASSIGN_OR_RETURN(
+          loops.i, schedule.Split(views.rvs[l], {std::nullopt, tile.row_warps,
+                                                 tile.rows, kUnitRows}));
+    } else if (iter == product.columns) {
+      TF_ASSIGN_OR_RETURN(
+          loops.j, schedule.Split(views.rvs[l],
+                                  {int64_t{1}, tile.column_warps, std::nullopt,
+                                   kUnitColumns / 2, int64_t{2}}));
+    } else if (iter == product.terms) {
+      TF_ASSIGN_OR_RETURN(
+          loops.k, SplitTerms(schedule, views.rvs[l], terms, *product.unit));
+    } else {
+      loops.outer.push_back(views.rvs[l]);
+    }
+  }
+  // Before the loops change: the elementwise block to fuse.
+  TF_ASSIGN_OR_RETURN(std::optional<BlockRv> writer,
+                      FusibleConsumer(schedule, block));
+  TF_ASSIGN_OR_RETURN(const BoundLoops bound,
+                      BindWarps(schedule, loops, *product.unit));
+  std::vector<LoopRv> blocks = loops.outer;
+  blocks.insert(blocks.end(), {loops.i[0], loops.j[0]});
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> all,
+                      FuseAndBind(schedule, blocks, "blockIdx.x"));
+  if (writer) {
+    TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
+  } else {
+    TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(block, 0, "local"));
+  }
+  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(*writer, bound.lanes,
+                                               /*preserve_unit_loops=*/true));
+  TF_RETURN_IF_ERROR(FetchOperands(schedule, block, product, bound.fetches));
+  return all[0];
+}
+
+// Tiles a product below the loop of blocks, by the same rows.
+absl::Status TileInner(Schedule& schedule, BlockRv block,
+                       const WarpProductSite& product, const ChainTile& tile) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(block, kTilingStructure, ir::Attr(kWarpTiles)));
+  TF_ASSIGN_OR_RETURN(const BlockLoops views, ViewLoops(schedule, block));
+  const int64_t n = IterExtent(node->iters[product.columns]);
+  const int64_t terms = IterExtent(node->iters[product.terms]);
+  if (n % (kUnitColumns * kMostColumnWarps) != 0 ||
+      terms % product.unit->terms != 0) {
+    return absl::FailedPreconditionError("no tiles divide it");
+  }
+  TF_ASSIGN_OR_RETURN(const ExprRv columns,
+                      SamplePower(schedule, 1,
+                                  PowerOf(n / kUnitColumns / kMostColumnWarps,
+                                          kMostTileColumns),
+                                  kDefaultTileColumns));
+  ProductLoops loops;
+  for (size_t l = 1; l < views.size(); ++l) {
+    const auto has = [&](size_t iter) {
+      return absl::c_linear_search(views[l].iters, static_cast<int>(iter));
+    };
+    if (has(product.rows) && views[l].extent > 1) {
+      TF_ASSIGN_OR_RETURN(
+          loops.i, schedule.Split(views.rvs[l], {std::nullopt, tile.row_warps,
+                                                 tile.rows, kUnitRows}));
+    } else if (has(product.columns)) {
+      TF_ASSIGN_OR_RETURN(
+          loops.j, schedule.Split(views.rvs[l],
+                                  {std::nullopt, tile.column_warps, columns,
+                                   kUnitColumns / 2, int64_t{2}}));
+    } else if (has(product.terms)) {
+      TF_ASSIGN_OR_RETURN(
+          loops.k, SplitTerms(schedule, views.rvs[l], terms, *product.unit));
+    } else {
+      loops.outer.push_back(views.rvs[l]);
+    }
+  }
+  if (loops.i.empty() || loops.j.empty() || loops.k.empty()) {
+    return absl::FailedPreconditionError("a loop is missing");
+  }
+  TF_ASSIGN_OR_RETURN(const BoundLoops bound,
+                      BindWarps(schedule, loops, *product.unit));
+  TF_ASSIGN_OR_RETURN(const BlockRv copy,
+                      schedule.CacheWrite(block, 0, "local"));
+  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(copy, bound.lanes,
+                                               /*preserve_unit_loops=*/true));
+  TF_RETURN_IF_ERROR(schedule.SetScope(copy, 0, "shared"));
+  // Lanes of a warp store 8 rows of 8 columns: rows lie 8 banks apart.
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr stored, schedule.Get(copy));
+  TF_RETURN_IF_ERROR(schedule.StorageAlign(
+      copy, 0, static_cast<int>(stored->writes[0].region.size()) - 2, 32, 8));
+  return FetchOperands(schedule, block, product, bound.fetches);
+}
+
+// A warp for each row, of which each lane combines some elements.
+absl::Status ReduceRows(Schedule& schedule, BlockRv block,
+                        const ChainTile& tile, int64_t lanes) {
+  TF_ASSIGN_OR_RETURN(const BlockLoops views, ViewLoops(schedule, block));
+  std::vector<LoopRv> rows, terms;
+  for (size_t l = 1; l < views.size(); ++l) {
+    (views[l].sums ? terms : rows).push_back(views.rvs[l]);
+  }
+  if (rows.empty() || terms.empty()) {
+    return absl::FailedPreconditionError("a loop is missing");
+  }
+  LoopRv row = rows[0], term = terms[0];
+  if (rows.size() > 1) {
+    TF_ASSIGN_OR_RETURN(row, schedule.Fuse(rows));
+  }
+  if (terms.size() > 1) {
+    TF_ASSIGN_OR_RETURN(term, schedule.Fuse(terms));
+  }
+  TF_ASSIGN_OR_RETURN(
+      const std::vector<LoopRv> row_parts,
+      schedule.Split(row, {std::nullopt, tile.row_warps, tile.column_warps}));
+  TF_RETURN_IF_ERROR(
+      FuseAndBind(schedule, {row_parts[1], row_parts[2]}, "threadIdx.y")
+          .status());
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> term_parts,
+                      schedule.Split(term, {std::nullopt, lanes}));
+  TF_RETURN_IF_ERROR(schedule.Bind(term_parts[1], "threadIdx.x"));
+  return schedule.SetScope(block, 0, "shared");
+}
+
+// Moves what makes the rows of the product's operand below the loop, readers
+// first; nothing is computed twice.
+absl::StatusOr<std::vector<BlockRv>> MoveMakers(const RuleContext& context,
+                                                Schedule& schedule,
+                                                const ir::Buffer& operand,
+                                                LoopRv loop) {
+  std::vector<BlockRv> makers;
+  const ir::PrimFuncPtr start = schedule.module().Find(context.function);
+  std::vector<const ir::BufferNode*> wanted{operand.get()};
+  for (const std::string& name : AllBlockNames(*start)) {
+    TF_ASSIGN_OR_RETURN(const BlockRv block,
+                        schedule.GetBlock(name, context.function));
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+    if (node->writes.size() != 1 || !HasTrivialBindings(*node)) continue;
+    const ir::BufferNode* made = node->writes[0].buffer.get();
+    if (!absl::c_linear_search(wanted, made) || IsOutput(*start, made)) {
+      continue;
+    }
+    TF_ASSIGN_OR_RETURN(const bool fits,
+                        MoveWithoutRepeats(schedule, block, loop));
+    if (!fits) continue;
+    makers.push_back(block);
+    for (const ir::BufferRegion& read : node->reads) {
+      wanted.push_back(read.buffer.get());
+    }
+  }
+  return makers;
+}
+
+absl::Status Chain(const RuleContext& context, Schedule& schedule,
+                   BlockRv block) {
+  const target::GpuLimits& limits = *context.target.gpu;
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const std::optional<WarpProductSite> product = FindWarpProduct(*node, limits);
+  if (!product) return absl::FailedPreconditionError("no matrix product");
+  const ir::Buffer scores = node->reads[static_cast<size_t>(product->a)].buffer;
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(block, kTilingStructure, ir::Attr(kWarpTiles)));
+  ChainTile tile;
+  TF_ASSIGN_OR_RETURN(const LoopRv blocks,
+                      TileLast(context, schedule, block, *product, tile));
+  // The fetch of the operand reads what makes it.
+  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> fetches,
+                      schedule.GetProducers(block));
+  std::vector<BlockRv> makers;
+  for (const BlockRv fetch : fetches) {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr copy, schedule.Get(fetch));
+    for (const ir::BufferRegion& read : copy->reads) {
+      TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> found,
+                          MoveMakers(context, schedule, read.buffer, blocks));
+      makers.insert(makers.end(), found.begin(), found.end());
+    }
+  }
+  bool products = false;
+  for (const BlockRv maker : makers) {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr made, schedule.Get(maker));
+    const std::optional<WarpProductSite> inner = FindWarpProduct(*made, limits);
+    if (inner) {
+      TF_RETURN_IF_ERROR(TileInner(schedule, maker, *inner, tile));
+      products = true;
+    } else if (IsReduction(*made)) {
+      TF_RETURN_IF_ERROR(ReduceRows(schedule, maker, tile, limits.warp_lanes));
+    } else {
+      return absl::FailedPreconditionError("another block of the chain");
+    }
+  }
+  return products ? absl::OkStatus()
+                  : absl::FailedPreconditionError("no chain of products");
+}
+
+}  // namespace
+
+// A product whose operand a chain of blocks makes row by row from another
+// product, such as attention: one kernel. A block of threads has some rows, all
+// of whose scores are in shared memory.
+//
+//   S = Q K'; M = max(S); D = sum(exp(S - M)); O = (exp(S - M) / D) V
+//   ->  for blockIdx.x:                                  (tiles of rows)
+//         for threads: S_local += Q_shared * K_shared    (tensor cores)
+//           S_shared = S_local
+//         for threads: M_shared, D_shared                (a warp for a row)
+//         for k_0:
+//           P_shared = exp(S_shared - M_shared) / D_shared
+//           for threads: O_local += P_shared * V_shared  (tensor cores)
+//
+// The first alternative unless the unit rounds operands.
+Alternatives ChainForWarps(const RuleContext& context, RuleSite site) {
+  const std::optional<WarpProductSite> product =
+      FindWarpProduct(*site.node, *context.target.gpu);
+  if (!product) return DoesNotApply();
+  TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
+  if (!plain) return DoesNotApply();
+  const auto done = Chain(context, site.schedule, site.block);
+  if (!done.ok()) return DoesNotApply();
+  std::vector<Schedule> results{std::move(site.schedule)};
+  results.insert(product->unit->split ? results.begin() : results.end(),
+                 std::move(site.unchanged));
+  return results;
+}
+
+}  // namespace tilefarm::space

@@ -17,6 +17,9 @@ import unittest
 
 from served import SOURCE, Served
 
+sys.path.insert(0, str(SOURCE / "tests" / "perf"))
+import gpu_programs  # noqa: E402
+
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 RANDOM_MODELS = pathlib.Path(sys.argv.pop(1)).resolve()
 OPENCL, SIMULATOR = "opencl:pocl", "sim:sm_90a"
@@ -43,6 +46,8 @@ PROGRAMS = {
                         ("4096", str(SIZE))),
     "attention": program("examples/attention.py", ("256", "48")),
 }
+# Whose default schedule is one kernel on tensor cores.
+HALF_ATTENTION = gpu_programs.attention(2, 64, 32, "float16")
 
 
 class TensorInfo(ctypes.Structure):
@@ -99,7 +104,7 @@ class GpuTune(unittest.TestCase):
 
     def tune(self, name, target):
         file = self.farm.folder / f"{name}.py"
-        file.write_text(PROGRAMS[name])
+        file.write_text(PROGRAMS.get(name, HALF_ATTENTION))
         done = subprocess.run(
             [BIN / "tune", "run", file, "--target", target, "--trials",
              str(TRIALS), "--server", self.farm.address],
@@ -118,7 +123,7 @@ class GpuTune(unittest.TestCase):
                 self.tune(name, OPENCL)
 
     def test_simulator(self):
-        for name in PROGRAMS:
+        for name in [*PROGRAMS, "half_attention"]:
             with self.subTest(name):
                 self.tune(name, SIMULATOR)
 

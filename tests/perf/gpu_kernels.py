@@ -159,7 +159,8 @@ def main():
         peers = [lambda: peer(inputs)]
         note = ""
         if name.startswith("attention"):
-            fused = timed(lambda: f.scaled_dot_product_attention(*inputs))
+            heads = [x.unsqueeze(0) for x in inputs]
+            fused = timed(lambda: f.scaled_dot_product_attention(*heads))
             note = f", fused {fused:.4f}"
         if name.startswith("conv"):
             last = [x.contiguous(memory_format=torch.channels_last) for x in inputs]

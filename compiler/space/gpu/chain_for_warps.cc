@@ -122,8 +122,8 @@ absl::StatusOr<LoopRv> TileLast(const RuleContext& context, Schedule& schedule,
   }
   // The scores of a tile's rows, as float32.
   const int64_t room = context.target.gpu->block_shared * kRowsShare / 8;
-  int64_t rows = PowerOf(m / kUnitRows, kMostTileRows);
-  int64_t row_warps = PowerOf(m / kUnitRows / rows, kMostRowWarps);
+  int64_t row_warps = PowerOf(m / (2 * kUnitRows), kMostRowWarps);
+  int64_t rows = PowerOf(m / kUnitRows / row_warps, kMostTileRows);
   while (kUnitRows * rows * row_warps * terms * 4 > room) {
     if (row_warps > 1 && 2 * row_warps >= rows) {
       row_warps /= 2;

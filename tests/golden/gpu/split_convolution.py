@@ -12,6 +12,7 @@ def main(A: T.Buffer((1, 7, 7, 512), "float32"),
             with T.init():
                 C[vn, vy, vx, vf] = T.float32(0)
             C[vn, vy, vx, vf] = C[vn, vy, vx, vf] + A[vn, vy + vu, vx + vv, vc] * W[vf, vc, vu, vv]
-# CHECK: A_reindex_shared = T.alloc_buffer((8, 49, 64)
+# CHECK: C_rf_reindex_local = T.alloc_buffer((8, 49, 64)
+# CHECK: T.block("A_reindex_shared")
 # CHECK: T.block("C_rf_update")
-# CHECK: C_rf[v0, 0, v1 // 7, v1 % 7, v2]
+# CHECK: C_rf[v0, 0, v1 // 7, v1 % 7, v2] = C_rf_reindex_local[v0, v1, v2]

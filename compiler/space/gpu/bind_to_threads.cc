@@ -14,20 +14,12 @@ using schedule::Schedule;
 // Vectors of a thread: several loads are in flight at once.
 constexpr int64_t kMaxItems = 8;
 
-// The numbers of threads of a block: whole warps, up to the target's limit.
-std::vector<int64_t> ThreadCounts(const target::GpuLimits& limits) {
-  std::vector<int64_t> counts;
-  for (int64_t n = limits.warp_lanes; n <= limits.block_threads; n *= 2) {
-    counts.push_back(n);
-  }
-  return counts;
-}
-
 }  // namespace
 
 absl::StatusOr<schedule::ExprRv> SampleThreads(
     Schedule& schedule, const target::GpuLimits& limits) {
-  return SampleOne(schedule, ThreadCounts(limits),
+  return SampleOne(schedule,
+                   PowersOfTwo(limits.warp_lanes, limits.block_threads),
                    std::min<int64_t>(kDefaultThreads, limits.block_threads));
 }
 

@@ -38,17 +38,10 @@ struct ChainTile {
   ExprRv row_warps, rows, column_warps;
 };
 
-std::vector<int64_t> PowersFrom(int64_t least, int64_t most) {
-  std::vector<int64_t> powers;
-  for (int64_t p = std::min(least, most); p <= most; p *= 2) {
-    powers.push_back(p);
-  }
-  return powers;
-}
-
 absl::StatusOr<ExprRv> SamplePower(Schedule& schedule, int64_t least,
                                    int64_t most, int64_t first) {
-  return SampleOne(schedule, PowersFrom(least, most), std::min(first, most));
+  return SampleOne(schedule, PowersOfTwo(std::min(least, most), most),
+                   std::min(first, most));
 }
 
 // The loops of a product by level.

@@ -92,6 +92,8 @@ absl::StatusOr<std::vector<schedule::LoopRv>> FuseAndBind(
     const char* axis);
 // The largest power of two up to `most` that divides n.
 int64_t PowerOf(int64_t n, int64_t most);
+// The powers of two from `least`, which is one, to `most`.
+std::vector<int64_t> PowersOfTwo(int64_t least, int64_t most);
 // sample_categorical with equal probabilities; `first` is the default decision.
 absl::StatusOr<schedule::ExprRv> SampleOne(schedule::Schedule& schedule,
                                            const std::vector<int64_t>& values,

@@ -252,17 +252,15 @@ absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
     if (bytes > limits.block_shared / kSharedShare) continue;
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "shared"));
   }
-  std::vector<int64_t> counts;
-  for (int64_t n = limits.warp_lanes; n <= limits.block_threads; n *= 2) {
-    counts.push_back(n);
-  }
   int64_t usual = limits.warp_lanes;
   while (usual * 2 * kTermsOfThread <= rows->longest &&
          usual < kMostDefaultThreads) {
     usual *= 2;
   }
-  TF_ASSIGN_OR_RETURN(const schedule::ExprRv threads,
-                      SampleOne(schedule, counts, usual));
+  TF_ASSIGN_OR_RETURN(
+      const schedule::ExprRv threads,
+      SampleOne(schedule, PowersOfTwo(limits.warp_lanes, limits.block_threads),
+                usual));
   for (const BlockRv block : rows->blocks) {
     TF_RETURN_IF_ERROR(Distribute(schedule, block, rows->loops, threads));
   }

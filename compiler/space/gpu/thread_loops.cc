@@ -134,6 +134,12 @@ int64_t PowerOf(int64_t n, int64_t most) {
   return power;
 }
 
+std::vector<int64_t> PowersOfTwo(int64_t least, int64_t most) {
+  std::vector<int64_t> powers;
+  for (int64_t p = least; p <= most; p *= 2) powers.push_back(p);
+  return powers;
+}
+
 absl::StatusOr<schedule::ExprRv> SampleOne(Schedule& schedule,
                                            const std::vector<int64_t>& values,
                                            int64_t first) {

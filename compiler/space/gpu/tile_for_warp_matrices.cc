@@ -29,12 +29,6 @@ constexpr int64_t kMostSteps = 4, kMostStages = 4, kMostGroup = 8;
 // The most iterations with zeros over those without.
 constexpr double kMostPadding = 2;
 
-std::vector<int64_t> Powers(int64_t least, int64_t most) {
-  std::vector<int64_t> powers;
-  for (int64_t p = least; p <= most; p *= 2) powers.push_back(p);
-  return powers;
-}
-
 // What may be drawn. All combinations divide the loops and fit the target.
 struct Choices {
   int64_t rows = 0, row_warps = 0, columns = 0, column_warps = 0, steps = 0,
@@ -173,7 +167,7 @@ absl::StatusOr<UnitLoops> TileLoops(Schedule& schedule, BlockRv block,
   const Choices first = DefaultOf(most, IterExtent(node->iters[product.rows]),
                                   IterExtent(node->iters[product.columns]));
   const auto sample = [&](int64_t least, int64_t largest, int64_t choice) {
-    return SampleOne(schedule, Powers(std::min(least, largest), largest),
+    return SampleOne(schedule, PowersOfTwo(std::min(least, largest), largest),
                      choice);
   };
   TF_ASSIGN_OR_RETURN(const ExprRv group, sample(1, most.group, first.group));

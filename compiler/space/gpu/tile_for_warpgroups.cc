@@ -110,12 +110,6 @@ std::optional<GroupProduct> FindGroupProduct(const ir::BlockNode& block) {
   return out;
 }
 
-std::vector<int64_t> Powers(int64_t most) {
-  std::vector<int64_t> powers;
-  for (int64_t p = 1; p <= most; p *= 2) powers.push_back(p);
-  return powers;
-}
-
 struct GroupWay {
   bool fuse = false;        // the consumer, with the sums in registers
   bool boxes = false;       // the copy engine writes the result
@@ -169,16 +163,17 @@ absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
     }
   }
   TF_ASSIGN_OR_RETURN(const ExprRv order,
-                      SampleOne(schedule, Powers(most_order),
+                      SampleOne(schedule, PowersOfTwo(1, most_order),
                                 std::min(most_order, kDefaultOrder)));
   // A persistent block's tiles are of one size, so that their number is known.
+  TF_ASSIGN_OR_RETURN(const ExprRv groups,
+                      SampleOne(schedule,
+                                PowersOfTwo(1, way.persistent ? default_groups
+                                                              : kDefaultGroups),
+                                default_groups));
   TF_ASSIGN_OR_RETURN(
-      const ExprRv groups,
-      SampleOne(schedule,
-                Powers(way.persistent ? default_groups : kDefaultGroups),
-                default_groups));
-  TF_ASSIGN_OR_RETURN(const ExprRv products,
-                      SampleOne(schedule, Powers(way.persistent ? 1 : 2), 1));
+      const ExprRv products,
+      SampleOne(schedule, PowersOfTwo(1, way.persistent ? 1 : 2), 1));
   if (way.persistent) columns = {default_columns / kGroupRows};
   TF_ASSIGN_OR_RETURN(
       const ExprRv steps,

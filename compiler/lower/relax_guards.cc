@@ -25,6 +25,7 @@ using ir::Stmt;
 constexpr char kPrivateGuards[] = "tilefarm.private_guards";
 // Memory may grow by this factor for elements that are never used.
 constexpr int64_t kMostGrowth = 2;
+constexpr size_t kMostMarks = 62;
 
 // Whether the store can run where the program would not: it reads only memory
 // of the block, and cannot fail.
@@ -95,11 +96,13 @@ class GuardMarker : public ir::Mutator {
 
  protected:
   Stmt MutateFor(const ir::ForNode& s, const Stmt& self) override {
-    if (IsForWarpgroups(s)) return self;
+    if (!in_nest_ && IsForWarpgroups(s)) return self;
+    const bool outer = std::exchange(in_nest_, true);
     const size_t mark = math_.Mark();
     BindLoop(math_, s);
     Stmt out = Mutator::MutateFor(s, self);
     math_.Restore(mark);
+    in_nest_ = outer;
     return out;
   }
 
@@ -109,7 +112,7 @@ class GuardMarker : public ir::Mutator {
     if (store == nullptr || ir::IsConstInt(s.predicate, 1)) return changed;
     int64_t marks = 0;
     const std::vector<Expr> parts = arith::Conjuncts(s.predicate);
-    for (size_t i = 0; i < parts.size() && i < 62; ++i) {
+    for (size_t i = 0; i < parts.size() && i < kMostMarks; ++i) {
       if (ExcludesOutside(s, *store, parts[i])) marks |= int64_t{1} << i;
     }
     if (marks == 0) return changed;
@@ -141,6 +144,7 @@ class GuardMarker : public ir::Mutator {
   }
 
   IndexMath math_;
+  bool in_nest_ = false;
 };
 
 class GuardRemover : public ir::Mutator {
@@ -177,32 +181,37 @@ class GuardRemover : public ir::Mutator {
     if (found == s.annotations.end()) return Mutator::MutateBlock(s, self);
     ir::BlockNode block(s);
     block.annotations.erase(kPrivateGuards);
+    ir::BlockNode relaxed(block);
     const int64_t marks = std::get<int64_t>(found->second.value);
     Expr rest = ir::BoolConst(true);
     const std::vector<Expr> parts = arith::Conjuncts(s.predicate);
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (i < 62 && (marks >> i & 1) != 0) continue;
+      if (i < kMostMarks && (marks >> i & 1) != 0) continue;
       rest = ir::IsConstInt(rest, 1) ? parts[i] : ir::And(rest, parts[i]);
     }
     const size_t mark = math_.Mark();
     math_.Assume(ir::Substitute(rest, bindings_));
-    if (FindRoom(*ir::As<ir::StoreNode>(s.body)) && Widen(block)) {
-      block.predicate = std::move(rest);
-    }
+    const bool relaxes = Widen(relaxed) && FindRoom(s);
+    relaxed.predicate = std::move(rest);
     math_.Restore(mark);
-    return ir::BlockOf(std::move(block));
+    return ir::BlockOf(std::move(relaxes ? relaxed : block));
   }
 
  private:
   // Whether all accesses are to memory, which may have to grow.
-  bool FindRoom(const ir::StoreNode& store) {
+  bool FindRoom(const ir::BlockNode& block) {
     std::vector<std::pair<Buffer, std::vector<int64_t>>> wanted;
-    bool fits = AddAccess(store.buffer, store.indices, wanted);
-    ir::PostOrderExprs(store.value, [&](const Expr& e) {
-      const auto* load = ir::As<ir::LoadNode>(e);
-      if (load != nullptr)
+    bool fits = true;
+    for (const Stmt& part : {block.init, block.body}) {
+      const auto* store = ir::As<ir::StoreNode>(part);
+      if (store == nullptr) continue;
+      fits &= AddAccess(store->buffer, store->indices, wanted);
+      ir::PostOrderExprs(store->value, [&](const Expr& e) {
+        const auto* load = ir::As<ir::LoadNode>(e);
+        if (load == nullptr) return;
         fits &= AddAccess(load->buffer, load->indices, wanted);
-    });
+      });
+    }
     if (!fits) return false;
     for (auto& [buffer, shape] : wanted) {
       const auto at = absl::c_find_if(

@@ -22,9 +22,8 @@ using schedule::ExprRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-constexpr int64_t kMostTileRows = 8, kMostTileColumns = 8;
 constexpr int64_t kMostRowWarps = 4, kMostColumnWarps = 8;
-constexpr int64_t kMostSteps = 4, kMostStages = 3;
+constexpr int64_t kMostStages = 3;
 // The default: 8 warps, two blocks of which fit a multiprocessor.
 constexpr int64_t kDefaultTileRows = 2, kDefaultRowWarps = 2,
                   kDefaultColumnWarps = 4, kDefaultTileColumns = 4,
@@ -38,54 +37,25 @@ struct ChainTile {
   ExprRv row_warps, rows, column_warps;
 };
 
-absl::StatusOr<ExprRv> SamplePower(Schedule& schedule, int64_t least,
-                                   int64_t most, int64_t first) {
-  return SampleOne(schedule, PowersOfTwo(std::min(least, most), most),
-                   std::min(first, most));
-}
-
 // The loops of a product by level.
 struct ProductLoops {
   std::vector<LoopRv> outer, i, j, k;
 };
 
-struct BoundLoops {
-  LoopRv lanes, fetches;
-};
-
-// Orders and binds the loops inside of a block of threads.
-absl::StatusOr<BoundLoops> BindWarps(Schedule& schedule,
-                                     const ProductLoops& loops,
-                                     const ir::WarpProduct& unit) {
+absl::StatusOr<BoundWarps> Bind(Schedule& schedule, const ProductLoops& loops,
+                                const ir::WarpProduct& unit, bool blocks) {
   const auto& [outer, i, j, k] = loops;
-  std::vector<LoopRv> order = outer;
-  order.insert(order.end(), {i[0], j[0], i[1], j[1], i[2], j[2], i[3], j[3],
-                             k[0], k[1], k[2], j[4]});
-  TF_RETURN_IF_ERROR(schedule.Reorder(order));
-  TF_RETURN_IF_ERROR(
-      FuseAndBind(schedule, {i[1], j[1]}, "threadIdx.y").status());
-  TF_RETURN_IF_ERROR(schedule.Bind(i[2], "vthread.y"));
-  TF_RETURN_IF_ERROR(schedule.Bind(j[2], "vthread.x"));
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> lanes,
-                      FuseAndBind(schedule, {i[3], j[3]}, "threadIdx.x"));
-  TF_RETURN_IF_ERROR(schedule.Annotate(k[2], ir::kWarpMatrix,
-                                       ir::Attr(std::string(unit.annotation))));
-  std::vector<int64_t> stages;
-  for (int64_t s = 1; s <= kMostStages; ++s) stages.push_back(s);
-  TF_ASSIGN_OR_RETURN(const ExprRv stage,
-                      SampleOne(schedule, stages, kDefaultStages));
-  TF_RETURN_IF_ERROR(schedule.Annotate(k[0], ir::kSharedStages, stage));
-  return BoundLoops{lanes[0], k[0]};
-}
-
-absl::Status FetchOperands(Schedule& schedule, BlockRv block,
-                           const WarpProductSite& product, LoopRv at) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  const ir::VarNode* terms = node->iters[product.terms].var.get();
-  for (const int operand : {product.a, product.b}) {
-    TF_RETURN_IF_ERROR(FetchForWarps(schedule, block, operand, terms, at));
-  }
-  return absl::OkStatus();
+  WarpLoops warps{.outer = outer,
+                  .row_warps = i[1],
+                  .column_warps = j[1],
+                  .row_tile = i[2],
+                  .column_tile = j[2],
+                  .row_lanes = i[3],
+                  .column_lanes = j[3],
+                  .terms = k,
+                  .pair = j[4]};
+  warps.outer.insert(warps.outer.end(), {i[0], j[0]});
+  return BindWarps(schedule, warps, unit, blocks, kMostStages, kDefaultStages);
 }
 
 absl::StatusOr<std::vector<LoopRv>> SplitTerms(Schedule& schedule, LoopRv loop,
@@ -158,12 +128,8 @@ absl::StatusOr<LoopRv> TileLast(const RuleContext& context, Schedule& schedule,
   // Before the loops change: the elementwise block to fuse.
   TF_ASSIGN_OR_RETURN(std::optional<BlockRv> writer,
                       FusibleConsumer(schedule, block));
-  TF_ASSIGN_OR_RETURN(const BoundLoops bound,
-                      BindWarps(schedule, loops, *product.unit));
-  std::vector<LoopRv> blocks = loops.outer;
-  blocks.insert(blocks.end(), {loops.i[0], loops.j[0]});
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> all,
-                      FuseAndBind(schedule, blocks, "blockIdx.x"));
+  TF_ASSIGN_OR_RETURN(const BoundWarps bound,
+                      Bind(schedule, loops, *product.unit, /*blocks=*/true));
   if (writer) {
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
   } else {
@@ -172,7 +138,7 @@ absl::StatusOr<LoopRv> TileLast(const RuleContext& context, Schedule& schedule,
   TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(*writer, bound.lanes,
                                                /*preserve_unit_loops=*/true));
   TF_RETURN_IF_ERROR(FetchOperands(schedule, block, product, bound.fetches));
-  return all[0];
+  return bound.blocks[0];
 }
 
 // Tiles a product below the loop of blocks, by the same rows.
@@ -217,8 +183,8 @@ absl::Status TileInner(Schedule& schedule, BlockRv block,
   if (loops.i.empty() || loops.j.empty() || loops.k.empty()) {
     return absl::FailedPreconditionError("a loop is missing");
   }
-  TF_ASSIGN_OR_RETURN(const BoundLoops bound,
-                      BindWarps(schedule, loops, *product.unit));
+  TF_ASSIGN_OR_RETURN(const BoundWarps bound,
+                      Bind(schedule, loops, *product.unit, /*blocks=*/false));
   TF_ASSIGN_OR_RETURN(const BlockRv copy,
                       schedule.CacheWrite(block, 0, "local"));
   TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(copy, bound.lanes,

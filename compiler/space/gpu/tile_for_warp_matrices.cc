@@ -21,11 +21,9 @@ using schedule::ExprRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// The largest tiles: those of a warp fill its registers (64 x 64 sums are 128
-// of 255), those of a block are what CUTLASS uses for large products.
-constexpr int64_t kMostTileRows = 8, kMostTileColumns = 8;
+// The largest tiles of a block are what CUTLASS uses for large products.
 constexpr int64_t kMostRowWarps = 2, kMostColumnWarps = 4;
-constexpr int64_t kMostSteps = 4, kMostStages = 4, kMostGroup = 8;
+constexpr int64_t kMostStages = 4, kMostGroup = 8;
 // The most iterations with zeros over those without.
 constexpr double kMostPadding = 2;
 
@@ -155,20 +153,15 @@ absl::Status Pad(Schedule& schedule, BlockRv block,
   return absl::OkStatus();
 }
 
-struct UnitLoops {
-  LoopRv threads, fetches;
-};
-
-absl::StatusOr<UnitLoops> TileLoops(Schedule& schedule, BlockRv block,
-                                    const WarpProductSite& product,
-                                    const Choices& most) {
+absl::StatusOr<BoundWarps> TileLoops(Schedule& schedule, BlockRv block,
+                                     const WarpProductSite& product,
+                                     const Choices& most) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   const Choices first = DefaultOf(most, IterExtent(node->iters[product.rows]),
                                   IterExtent(node->iters[product.columns]));
   const auto sample = [&](int64_t least, int64_t largest, int64_t choice) {
-    return SampleOne(schedule, PowersOfTwo(std::min(least, largest), largest),
-                     choice);
+    return SamplePower(schedule, least, largest, choice);
   };
   TF_ASSIGN_OR_RETURN(const ExprRv group, sample(1, most.group, first.group));
   TF_ASSIGN_OR_RETURN(const ExprRv row_warps,
@@ -201,25 +194,17 @@ absl::StatusOr<UnitLoops> TileLoops(Schedule& schedule, BlockRv block,
   }
   // Blocks that run at the same time share rows and columns.
   outer.insert(outer.end(), {i[0], j[0], i[1]});
-  std::vector<LoopRv> order = outer;
-  order.insert(order.end(),
-               {i[2], j[1], i[3], j[2], i[4], j[3], k[0], k[1], k[2], j[4]});
-  TF_RETURN_IF_ERROR(schedule.Reorder(order));
-  TF_RETURN_IF_ERROR(FuseAndBind(schedule, outer, "blockIdx.x").status());
-  TF_RETURN_IF_ERROR(
-      FuseAndBind(schedule, {i[2], j[1]}, "threadIdx.y").status());
-  TF_RETURN_IF_ERROR(schedule.Bind(i[3], "vthread.y"));
-  TF_RETURN_IF_ERROR(schedule.Bind(j[2], "vthread.x"));
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> lanes,
-                      FuseAndBind(schedule, {i[4], j[3]}, "threadIdx.x"));
-  TF_RETURN_IF_ERROR(schedule.Annotate(
-      k[2], ir::kWarpMatrix, ir::Attr(std::string(product.unit->annotation))));
-  std::vector<int64_t> stages;
-  for (int64_t s = 1; s <= most.stages; ++s) stages.push_back(s);
-  TF_ASSIGN_OR_RETURN(const ExprRv stage,
-                      SampleOne(schedule, stages, stages.back()));
-  TF_RETURN_IF_ERROR(schedule.Annotate(k[0], ir::kSharedStages, stage));
-  return UnitLoops{lanes[0], k[0]};
+  return BindWarps(schedule,
+                   {.outer = outer,
+                    .row_warps = i[2],
+                    .column_warps = j[1],
+                    .row_tile = i[3],
+                    .column_tile = j[2],
+                    .row_lanes = i[4],
+                    .column_lanes = j[3],
+                    .terms = k,
+                    .pair = j[4]},
+                   *product.unit, /*blocks=*/true, most.stages, most.stages);
 }
 
 absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
@@ -253,7 +238,7 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
   }
   TF_RETURN_IF_ERROR(
       schedule.Annotate(block, kTilingStructure, ir::Attr(kWarpTiles)));
-  TF_ASSIGN_OR_RETURN(const UnitLoops loops,
+  TF_ASSIGN_OR_RETURN(const BoundWarps loops,
                       TileLoops(schedule, block, *product, *most));
   if (fuse || copy) {
     if (!fuse) writer = *copy;
@@ -261,14 +246,9 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
   } else {
     TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(block, 0, "local"));
   }
-  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(writer, loops.threads,
+  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(writer, loops.lanes,
                                                /*preserve_unit_loops=*/true));
-  const ir::VarNode* terms = node->iters[product->terms].var.get();
-  for (const int operand : {product->a, product->b}) {
-    TF_RETURN_IF_ERROR(
-        FetchForWarps(schedule, block, operand, terms, loops.fetches));
-  }
-  return absl::OkStatus();
+  return FetchOperands(schedule, block, *product, loops.fetches);
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "compiler/space/gpu/warp_tiles.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
@@ -27,6 +30,30 @@ std::optional<std::vector<bool>> PlainIndices(
     if (!found) return std::nullopt;
   }
   return uses;
+}
+
+absl::Status Fetch(schedule::Schedule& schedule, schedule::BlockRv block,
+                   int operand, const ir::VarNode* terms, schedule::LoopRv at) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
+  const size_t dims = read.region.size();
+  TF_ASSIGN_OR_RETURN(const schedule::BlockRv copy,
+                      schedule.CacheRead(block, operand, "shared"));
+  TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
+  TF_RETURN_IF_ERROR(
+      schedule.ComputeAt(copy, at, /*preserve_unit_loops=*/true));
+  // An odd multiple of 16 bytes; of words that lanes read across the terms, 8
+  // past a multiple of 32.
+  const int bytes = read.buffer->dtype.bytes();
+  const bool words =
+      bytes == 4 && !ir::UsesVar(read.region[dims - 1].min, terms);
+  if (dims > 1) {
+    TF_RETURN_IF_ERROR(
+        schedule.StorageAlign(copy, 0, static_cast<int>(dims) - 2,
+                              words ? 32 : 32 / bytes, words ? 8 : 16 / bytes));
+  }
+  return schedule.Annotate(copy, kCooperativeFetch,
+                           ir::Attr(kVectorBytes / bytes));
 }
 
 }  // namespace
@@ -87,29 +114,63 @@ std::optional<WarpProductSite> FindWarpProduct(
   return out.a < 0 || out.b < 0 ? std::nullopt : std::optional(out);
 }
 
-absl::Status FetchForWarps(schedule::Schedule& schedule,
-                           schedule::BlockRv block, int operand,
-                           const ir::VarNode* terms, schedule::LoopRv at) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
-  const size_t dims = read.region.size();
-  TF_ASSIGN_OR_RETURN(const schedule::BlockRv copy,
-                      schedule.CacheRead(block, operand, "shared"));
-  TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
-  TF_RETURN_IF_ERROR(
-      schedule.ComputeAt(copy, at, /*preserve_unit_loops=*/true));
-  // An odd multiple of 16 bytes; of words that lanes read across the terms, 8
-  // past a multiple of 32.
-  const int bytes = read.buffer->dtype.bytes();
-  const bool words =
-      bytes == 4 && !ir::UsesVar(read.region[dims - 1].min, terms);
-  if (dims > 1) {
-    TF_RETURN_IF_ERROR(
-        schedule.StorageAlign(copy, 0, static_cast<int>(dims) - 2,
-                              words ? 32 : 32 / bytes, words ? 8 : 16 / bytes));
+absl::StatusOr<schedule::ExprRv> SamplePower(schedule::Schedule& schedule,
+                                             int64_t least, int64_t most,
+                                             int64_t first) {
+  return SampleOne(schedule, PowersOfTwo(std::min(least, most), most),
+                   std::min(first, most));
+}
+
+absl::StatusOr<BoundWarps> BindWarps(schedule::Schedule& schedule,
+                                     const WarpLoops& loops,
+                                     const ir::WarpProduct& unit, bool blocks,
+                                     int64_t most_stages,
+                                     int64_t first_stages) {
+  std::vector<schedule::LoopRv> order = loops.outer;
+  order.insert(order.end(),
+               {loops.row_warps, loops.column_warps, loops.row_tile,
+                loops.column_tile, loops.row_lanes, loops.column_lanes});
+  order.insert(order.end(), loops.terms.begin(), loops.terms.end());
+  order.push_back(loops.pair);
+  TF_RETURN_IF_ERROR(schedule.Reorder(order));
+  BoundWarps bound;
+  if (blocks) {
+    TF_ASSIGN_OR_RETURN(bound.blocks,
+                        FuseAndBind(schedule, loops.outer, "blockIdx.x"));
   }
-  return schedule.Annotate(copy, kCooperativeFetch,
-                           ir::Attr(kVectorBytes / bytes));
+  TF_RETURN_IF_ERROR(FuseAndBind(schedule,
+                                 {loops.row_warps, loops.column_warps},
+                                 "threadIdx.y")
+                         .status());
+  TF_RETURN_IF_ERROR(schedule.Bind(loops.row_tile, "vthread.y"));
+  TF_RETURN_IF_ERROR(schedule.Bind(loops.column_tile, "vthread.x"));
+  TF_ASSIGN_OR_RETURN(
+      const std::vector<schedule::LoopRv> lanes,
+      FuseAndBind(schedule, {loops.row_lanes, loops.column_lanes},
+                  "threadIdx.x"));
+  TF_RETURN_IF_ERROR(schedule.Annotate(loops.terms.back(), ir::kWarpMatrix,
+                                       ir::Attr(std::string(unit.annotation))));
+  std::vector<int64_t> stages;
+  for (int64_t s = 1; s <= most_stages; ++s) stages.push_back(s);
+  TF_ASSIGN_OR_RETURN(const schedule::ExprRv stage,
+                      SampleOne(schedule, stages, first_stages));
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(loops.terms[0], ir::kSharedStages, stage));
+  bound.lanes = lanes[0];
+  bound.fetches = loops.terms[0];
+  return bound;
+}
+
+absl::Status FetchOperands(schedule::Schedule& schedule,
+                           schedule::BlockRv block,
+                           const WarpProductSite& product,
+                           schedule::LoopRv at) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const ir::VarNode* terms = node->iters[product.terms].var.get();
+  for (const int operand : {product.a, product.b}) {
+    TF_RETURN_IF_ERROR(Fetch(schedule, block, operand, terms, at));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tilefarm::space

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "compiler/ir/matrix_units.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/schedule.h"
@@ -21,6 +23,10 @@ namespace tilefarm::space {
 inline constexpr int64_t kUnitRows = 8, kUnitColumns = 8;
 // The terms of an instruction have 32 bytes.
 inline constexpr int64_t kStepBytes = 32;
+// The largest tiles of a warp, which fill its registers (64 x 64 sums are 128
+// of 255), and steps of a fetch.
+inline constexpr int64_t kMostTileRows = 8, kMostTileColumns = 8;
+inline constexpr int64_t kMostSteps = 4;
 
 // The products of a block: C[.., i, .., j] += A[.. i .. k ..] * B[.. k .. j
 // ..], where the other variables index all of them.
@@ -38,11 +44,38 @@ const ir::WarpProduct* WarpUnitFor(const ProductFactors& factors,
 std::optional<WarpProductSite> FindWarpProduct(const ir::BlockNode& block,
                                                const target::GpuLimits& limits);
 
-// Copies an operand into shared memory at the loop, together with what makes it
-// element by element. Rows lie apart such that lanes meet different banks.
-absl::Status FetchForWarps(schedule::Schedule& schedule,
-                           schedule::BlockRv block, int operand,
-                           const ir::VarNode* terms, schedule::LoopRv at);
+// Powers of two up to `most`, from `least` or less; the default is `first`.
+absl::StatusOr<schedule::ExprRv> SamplePower(schedule::Schedule& schedule,
+                                             int64_t least, int64_t most,
+                                             int64_t first);
+
+// The loops of a product for warps: `outer` around those of warps; the tiles of
+// a warp and the lanes in rows and columns; the terms by fetch, step and
+// instruction; and pairs of columns.
+struct WarpLoops {
+  std::vector<schedule::LoopRv> outer;
+  schedule::LoopRv row_warps, column_warps, row_tile, column_tile, row_lanes,
+      column_lanes;
+  std::vector<schedule::LoopRv> terms;
+  schedule::LoopRv pair;
+};
+struct BoundWarps {
+  std::vector<schedule::LoopRv> blocks;  // the one loop, if it was bound
+  schedule::LoopRv lanes, fetches;
+};
+// Orders the loops, binds those of warps and lanes, and annotates those of
+// terms for the unit; draws the stages of the fetches. `blocks`: also binds the
+// outer loops, as one.
+absl::StatusOr<BoundWarps> BindWarps(schedule::Schedule& schedule,
+                                     const WarpLoops& loops,
+                                     const ir::WarpProduct& unit, bool blocks,
+                                     int64_t most_stages, int64_t first_stages);
+
+// Copies both operands into shared memory at the loop, together with what makes
+// them element by element. Rows lie apart such that lanes meet different banks.
+absl::Status FetchOperands(schedule::Schedule& schedule,
+                           schedule::BlockRv block,
+                           const WarpProductSite& product, schedule::LoopRv at);
 
 }  // namespace tilefarm::space
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from models import DTYPES, Options, TensorInfo  # noqa: E402
+from models import Options, error_of, pointers, tensors_of  # noqa: E402
 
 torch.backends.cudnn.benchmark = True
 
@@ -35,21 +35,12 @@ class Model:
     def __init__(self, path, record, stream):
         self.code = ctypes.CDLL(os.path.abspath(path))
         self.code.model_error.restype = ctypes.c_char_p
-        for function in ("model_input", "model_output"):
-            getattr(self.code, function).restype = ctypes.POINTER(TensorInfo)
         self.model, self.stream = ctypes.c_void_p(), ctypes.c_void_p(stream)
         options = Options(ctypes.sizeof(Options), None, 0, 0)
         self.check(self.code.model_create_on(
             ctypes.byref(options), self.stream, ctypes.byref(self.model)))
-        self.record, self.inputs, self.outputs = record, [], {}
-        for i in range(self.code.model_inputs()):
-            info = self.code.model_input(i).contents
-            self.inputs.append(np.ascontiguousarray(
-                record["in_" + info.name.decode()], DTYPES[info.dtype]))
-        for i in range(self.code.model_outputs()):
-            info = self.code.model_output(i).contents
-            self.outputs[info.name.decode()] = np.zeros(
-                info.shape[:info.rank], DTYPES[info.dtype])
+        self.record = record
+        self.inputs, self.outputs = tensors_of(self.code, record)
         self.device_inputs = [torch.from_numpy(x).cuda() for x in self.inputs]
         self.device_outputs = [torch.from_numpy(x).cuda()
                                for x in self.outputs.values()]
@@ -59,33 +50,18 @@ class Model:
             raise RuntimeError(self.code.model_error().decode()[:500])
 
     def run_on_device(self):
-        def pointers(tensors):
+        def places(tensors):
             return (ctypes.c_void_p * len(tensors))(
                 *[x.data_ptr() for x in tensors])
 
         self.check(self.code.model_run_on(
-            self.model, self.stream, pointers(self.device_inputs),
-            pointers(self.device_outputs)))
+            self.model, self.stream, places(self.device_inputs),
+            places(self.device_outputs)))
 
     def run_on_host(self):
-        def pointers(arrays):
-            return (ctypes.c_void_p * len(arrays))(
-                *[x.ctypes.data for x in arrays])
-
         self.check(self.code.model_run(
             self.model, pointers(self.inputs),
             pointers(list(self.outputs.values()))))
-
-    def error(self):
-        worst = 0.0
-        for name, value in self.outputs.items():
-            wanted = self.record.get("out_" + name)
-            if wanted is None:
-                wanted = self.record["outsample97_" + name]
-                value = value.ravel()[::97]
-            scale = float(np.abs(wanted).max()) or 1.0
-            worst = max(worst, float(np.abs(value - wanted).max()) / scale)
-        return worst
 
     def errors(self):
         """Of launches, the graph's recording, and two of its launches; each from
@@ -98,11 +74,11 @@ class Model:
             torch.cuda.synchronize()
             for name, x in zip(self.outputs, self.device_outputs):
                 self.outputs[name] = x.cpu().numpy()
-            worst.append(self.error())
+            worst.append(error_of(self.outputs, self.record))
             for value in self.outputs.values():
                 value.fill(np.nan if value.dtype.kind == "f" else -1)
             self.run_on_host()
-            worst.append(self.error())
+            worst.append(error_of(self.outputs, self.record))
         return max(worst)
 
 

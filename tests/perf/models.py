@@ -43,46 +43,60 @@ class Options(ctypes.Structure):
                 ("threads", ctypes.c_int32), ("spin_us", ctypes.c_int32)]
 
 
+def tensors_of(library, record):
+    """The inputs of a library made by tunec with --symbol model, from the record,
+    and its outputs by name, zeros."""
+    for function in ("model_input", "model_output"):
+        getattr(library, function).restype = ctypes.POINTER(TensorInfo)
+    inputs, outputs = [], {}
+    for i in range(library.model_inputs()):
+        info = library.model_input(i).contents
+        inputs.append(np.ascontiguousarray(
+            record["in_" + info.name.decode()], DTYPES[info.dtype]))
+    for i in range(library.model_outputs()):
+        info = library.model_output(i).contents
+        outputs[info.name.decode()] = np.zeros(
+            info.shape[:info.rank], DTYPES[info.dtype])
+    return inputs, outputs
+
+
+def error_of(outputs, record):
+    """The largest difference from the record over the output's largest value;
+    infinite where a value is none."""
+    worst = 0.0
+    for name, value in outputs.items():
+        wanted = record.get("out_" + name)
+        if wanted is None:
+            wanted = record["outsample97_" + name]
+            value = value.ravel()[::97]
+        scale = float(np.abs(wanted).max()) or 1.0
+        error = float(np.abs(value - wanted).max()) / scale
+        worst = max(worst, error if math.isfinite(error) else math.inf)
+    return worst
+
+
+def pointers(arrays):
+    return (ctypes.c_void_p * len(arrays))(
+        *[array.ctypes.data for array in arrays])
+
+
 class Artifact:
     """A library made by tunec with --symbol model."""
 
     def __init__(self, path, record, cores):
         library = ctypes.CDLL(path)
-        for function in ("model_input", "model_output"):
-            getattr(library, function).restype = ctypes.POINTER(TensorInfo)
         self.model = ctypes.c_void_p()
         options = Options(ctypes.sizeof(Options), None, cores, 0)
         if library.model_create(ctypes.byref(options), ctypes.byref(self.model)):
             library.model_error.restype = ctypes.c_char_p
             sys.exit(library.model_error().decode())
-        self.inputs, self.outputs = [], {}
-        for i in range(library.model_inputs()):
-            info = library.model_input(i).contents
-            self.inputs.append(np.ascontiguousarray(
-                record["in_" + info.name.decode()], DTYPES[info.dtype]))
-        for i in range(library.model_outputs()):
-            info = library.model_output(i).contents
-            self.outputs[info.name.decode()] = np.zeros(
-                info.shape[:info.rank], DTYPES[info.dtype])
-
-        def pointers(arrays):
-            return (ctypes.c_void_p * len(arrays))(
-                *[array.ctypes.data for array in arrays])
-
+        self.inputs, self.outputs = tensors_of(library, record)
         ins = pointers(self.inputs)
         outs = pointers(list(self.outputs.values()))
         self.run = lambda: library.model_run(self.model, ins, outs)
 
     def error(self, record):
-        worst = 0.0
-        for name, value in self.outputs.items():
-            wanted = record.get("out_" + name)
-            if wanted is None:
-                wanted = record["outsample97_" + name]
-                value = value.ravel()[::97]
-            scale = float(np.abs(wanted).max()) or 1.0
-            worst = max(worst, float(np.abs(value - wanted).max()) / scale)
-        return worst
+        return error_of(self.outputs, record)
 
 
 def onnxruntime_runner(path, record, cores):

@@ -36,7 +36,31 @@ bool IsReduction(const ir::BlockNode& block) {
          });
 }
 
-bool IsElementwise(const ir::BlockNode& block) {
+namespace {
+
+// The variables that an index combines, each once: a, or a * 8 + b with
+// 0 <= b < 8. False: it is of another form.
+bool TakeDigits(const ir::BlockNode& block, const ir::Expr& index,
+                std::vector<const ir::VarNode*>* vars) {
+  if (const auto* var = As<ir::VarNode>(index)) {
+    vars->push_back(var);
+    return true;
+  }
+  const auto* sum = As<ir::BinaryNode>(index);
+  if (sum == nullptr || sum->op != ir::BinaryOp::kAdd) return false;
+  const auto* product = As<ir::BinaryNode>(sum->a);
+  const std::optional<size_t> low = VariableOf(block, sum->b);
+  if (product == nullptr || product->op != ir::BinaryOp::kMul || !low ||
+      !VariableOf(block, product->a) ||
+      !ir::IsConstInt(product->b, IterExtent(block.iters[*low]))) {
+    return false;
+  }
+  vars->push_back(As<ir::VarNode>(product->a));
+  vars->push_back(As<ir::VarNode>(sum->b));
+  return true;
+}
+
+bool WritesEveryElementOnce(const ir::BlockNode& block, bool digits) {
   const auto* store = As<ir::StoreNode>(block.body);
   if (store == nullptr || block.init != nullptr) return false;
   std::set<const ir::VarNode*> vars;
@@ -45,17 +69,28 @@ bool IsElementwise(const ir::BlockNode& block) {
     vars.insert(iter.var.get());
   }
   for (const ir::Expr& index : store->indices) {
-    const auto* var = As<ir::VarNode>(index);
-    if (var == nullptr) {
-      if (!ir::IsConstInt(index, 0)) return false;
-      continue;
+    if (ir::IsConstInt(index, 0)) continue;
+    std::vector<const ir::VarNode*> used;
+    if (!TakeDigits(block, index, &used) || (used.size() > 1 && !digits)) {
+      return false;
     }
-    if (vars.erase(var) == 0) return false;
+    for (const ir::VarNode* var : used) {
+      if (vars.erase(var) == 0) return false;
+    }
   }
-  for (const ir::IterVar& iter : block.iters) {
-    if (vars.count(iter.var.get()) != 0 && IterExtent(iter) != 1) return false;
-  }
-  return true;
+  return std::ranges::all_of(block.iters, [&](const ir::IterVar& iter) {
+    return vars.count(iter.var.get()) == 0 || IterExtent(iter) == 1;
+  });
+}
+
+}  // namespace
+
+bool IsElementwise(const ir::BlockNode& block) {
+  return WritesEveryElementOnce(block, /*digits=*/false);
+}
+
+bool IsElementwiseByDigits(const ir::BlockNode& block) {
+  return WritesEveryElementOnce(block, /*digits=*/true);
 }
 
 bool WritesAtVariables(const ir::BlockNode& block) {

@@ -18,6 +18,9 @@ bool IsReduction(const ir::BlockNode& block);
 // Whether the block is one store without init, has only spatial variables, and
 // its indices are these variables in any order: one element per iteration.
 bool IsElementwise(const ir::BlockNode& block);
+// The same, but an index may also be two variables as digits: a * 8 + b, where
+// b runs from 0 to 7.
+bool IsElementwiseByDigits(const ir::BlockNode& block);
 // Whether all indices of its only store are plain variables or 0, in any order.
 bool WritesAtVariables(const ir::BlockNode& block);
 bool UsesIfThenElse(const ir::BlockNode& block);

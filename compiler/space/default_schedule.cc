@@ -106,7 +106,8 @@ absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
                               const std::string& kernel) {
   const RuleContext context{function, target};
   std::vector<std::string> names;
-  for (SketchRule* const rule : {SplitReductions, AutoInline, SkipZeros}) {
+  for (SketchRule* const rule :
+       {SplitReductions, AutoInline, SkipZeros, SplitGroups}) {
     names = TopBlockNames(*schedule.module().Find(function));
     for (const std::string& name : names) {
       TF_ASSIGN_OR_RETURN(std::vector<Schedule> results,

@@ -339,9 +339,9 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
   // Inlining first and everywhere: it decides what the consumers of a block
   // are.
   for (SketchRule* const rule :
-       {AutoInline, SkipZeros, Winograd, OnlineSoftmax, ChainProducts,
-        AddRfactor, MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling,
-        TileReduction, TileTransposed}) {
+       {AutoInline, SkipZeros, SplitGroups, Winograd, OnlineSoftmax,
+        ChainProducts, AddRfactor, MultiLevelTilingWithIntrin, WidenOperands,
+        MultiLevelTiling, TileReduction, TileTransposed}) {
     for (const std::string& name : names) {
       TF_RETURN_IF_ERROR(ApplyRule(rule, context, name, many, states));
     }

@@ -288,7 +288,7 @@ absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(
                       schedule.GetConsumers(block));
   if (consumers.size() != 1) return std::optional<BlockRv>();
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(consumers[0]));
-  return IsElementwise(*node) && HasTrivialBindings(*node)
+  return IsElementwiseByDigits(*node) && HasTrivialBindings(*node)
              ? std::optional<BlockRv>(consumers[0])
              : std::nullopt;
 }

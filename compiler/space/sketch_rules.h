@@ -5,6 +5,8 @@
 //   auto_inline            inlines elementwise producers into consumers;
 //                          padding is copied, or skipped at the border
 //   skip_zeros             drops the terms of sums that a guard makes zero
+//   split_groups           two axes, group and place in it, where an operand
+//                          has one element for each group
 //   winograd               an alternative for 3x3 convolutions of stride 1, if
 //                          the tolerance allows its rounding
 //   online_softmax         an alternative for sums of exponentials that are
@@ -72,10 +74,10 @@ inline constexpr size_t kMaxSketches = 64;
 // alternative of each only.
 inline constexpr size_t kMaxBlocks = 64;
 
-SketchRule SplitReductions, AutoInline, SkipZeros, Winograd, OnlineSoftmax,
-    ChainProducts, AddRfactor, MultiLevelTilingWithIntrin, WidenOperands,
-    MultiLevelTiling, TileReduction, TileTransposed, FollowConsumers,
-    RandomComputeLocation;
+SketchRule SplitReductions, AutoInline, SkipZeros, SplitGroups, Winograd,
+    OnlineSoftmax, ChainProducts, AddRfactor, MultiLevelTilingWithIntrin,
+    WidenOperands, MultiLevelTiling, TileReduction, TileTransposed,
+    FollowConsumers, RandomComputeLocation;
 // Applies to the root only.
 SketchRule ParallelVectorizeUnroll;
 

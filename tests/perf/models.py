@@ -5,8 +5,9 @@ Each model is compiled without records and, with --trials, tuned and compiled
 again; all libraries and both peers then run the inputs of NAME.npz in turns, and
 the medians are compared. "ratio" is the better peer over our best: above one,
 ours is faster. "error" is the largest difference from the answer in NAME.npz
-over the largest value of that output. Needs numpy, and onnxruntime and openvino
-as far as they are to be compared; the models' weights are beside them.
+over the largest value of that output. "unfused" is what the tuning job measured,
+outside of these turns, without fusion and records. Needs numpy, and onnxruntime
+and openvino as far as they are to be compared; the models' weights are beside them.
 
   tests/perf/models.py DIR [--only NAME ...] [--cores 1] [--trials 1000]
 """
@@ -248,9 +249,12 @@ def main():
             result["ratio"] = min(peers) / ours if peers else None
             results.append(result)
             if not arguments.json:
-                print("{:16}".format(name), " ".join(
-                    f"{label} {value * 1e3:.2f}" for label, value
-                    in seconds.items()),
+                unfused = result.get("job", {}).get("unfused_seconds")
+                print("{:16}".format(name),
+                      f"unfused {unfused * 1e3:.2f}" if unfused else "",
+                      " ".join(
+                          f"{label} {value * 1e3:.2f}"
+                          for label, value in seconds.items()),
                     "ratio {:.3f}".format(result["ratio"]) if peers else "",
                     "error {:.1e}".format(max(result["errors"].values())),
                     flush=True)

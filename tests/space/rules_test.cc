@@ -109,6 +109,75 @@ TEST(SkipZerosTest, OtherSumsStay) {
             Text(Make(PaddedConv())));
 }
 
+// 3x3 over `groups` times 8 channels into `groups` times `out`.
+te::Tensor ConvInGroups(int64_t groups, int64_t out,
+                        std::vector<te::Tensor>* params) {
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor data = te::Placeholder("data", {1, 7, 6, 8 * groups}, type);
+  const te::Tensor weight =
+      te::Placeholder("weight", {3, 3, 8, groups * out}, type);
+  *params = {data, weight};
+  te::ConvOptions options;
+  options.groups = groups;
+  return te::Conv2dNhwc(data, weight, options);
+}
+
+TEST(SplitGroupsTest, GroupsBecomeAnAxis) {
+  std::vector<te::Tensor> params;
+  const te::Tensor conv = ConvInGroups(3, 4, &params);
+  params.push_back(te::Relu(conv));
+  const ir::PrimFuncPtr program = Build(params);
+  const auto results = Apply(SplitGroups, program, "conv2d_nhwc");
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_THAT(Blocks(results[0]), ElementsAre("conv2d_nhwc", "T_relu"));
+  // Groups of four of the result; no lane divides its index.
+  EXPECT_THAT(Text(results[0]), HasSubstr("(1, 5, 4, 3, 4)"));
+  EXPECT_THAT(Text(results[0]), Not(HasSubstr("//")));
+  ExpectSameOutputs(*program, *results[0].module().Find("main"));
+
+  // The consumer still writes tile by tile: two levels, with and without a
+  // packed operand.
+  for (Schedule sketch : results) {
+    auto tiled = ApplyRule(MultiLevelTiling, {"main", TestTarget()},
+                           std::move(sketch), "conv2d_nhwc");
+    ASSERT_TRUE(tiled.ok()) << tiled.status();
+    ASSERT_EQ(tiled->size(), 4u);
+    for (const Schedule& one : *tiled) {
+      EXPECT_THAT(one.trace().Print(), HasSubstr("reverse_compute_at"));
+      ExpectSameOutputs(*program, *one.module().Find("main"));
+    }
+  }
+}
+
+TEST(SplitGroupsTest, OutputsAreWrittenByACopy) {
+  std::vector<te::Tensor> params;
+  const te::Tensor conv = ConvInGroups(2, 8, &params);
+  params.push_back(conv);
+  const ir::PrimFuncPtr program = Build(params);
+  const auto results = Apply(SplitGroups, program, "conv2d_nhwc");
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_THAT(Blocks(results[0]),
+              ElementsAre("conv2d_nhwc", "conv2d_nhwc_global"));
+  ExpectSameOutputs(*program, *results[0].module().Find("main"));
+}
+
+TEST(SplitGroupsTest, OtherSumsStay) {
+  // One group, and groups of two.
+  for (const auto& [groups, out] :
+       {std::pair<int64_t, int64_t>{1, 8}, {4, 2}}) {
+    std::vector<te::Tensor> params;
+    const te::Tensor conv = ConvInGroups(groups, out, &params);
+    params.push_back(te::Relu(conv));
+    const ir::PrimFuncPtr program = Build(params);
+    EXPECT_EQ(Text(Apply(SplitGroups, program, "conv2d_nhwc")[0]),
+              Text(Make(program)));
+  }
+  EXPECT_EQ(Text(Apply(SplitGroups, MatmulRelu(8, 8, 8), "C")[0]),
+            Text(Make(MatmulRelu(8, 8, 8))));
+  EXPECT_EQ(Text(Apply(SplitGroups, MatmulRelu(8, 8, 8), "D")[0]),
+            Text(Make(MatmulRelu(8, 8, 8))));
+}
+
 // 16 into 32 channels, followed by a ReLU.
 ir::PrimFuncPtr ConvOf(int64_t kernel, int64_t stride, int64_t channels) {
   const auto type = ir::DataType::Float(32);

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "tests/property/given_programs.h"
 #include "tests/property/gpu_differential.h"
 #include "tests/property/in_child.h"
 
@@ -40,13 +41,15 @@ struct Outcome {
   std::string report;
 };
 
-Outcome CheckSeed(uint64_t seed) {
+// Of the case that `make` returns, which counts what it tries.
+template <typename Make>
+Outcome Check(const Make& make) {
   Outcome outcome;
   std::string crashed;
   const std::string text = InChild(
       [&](std::ostream& out) {
         PrimitiveCounts counts;
-        const Case c = MakeGpuCase(seed, kDraws, kByHand, "", &counts);
+        const Case c = make(&counts);
         const CaseReport report = CheckGpuCase(c, &counts);
         out << static_cast<int>(report.verdict) << "\n";
         PrintCounts(counts, out);
@@ -85,7 +88,9 @@ TEST(GpuKernelsPropertyTest, ComputeWhatTheProgramDoes) {
         Clock::Real().Monotonic() - start >= kBudget) {
       break;
     }
-    Outcome outcome = CheckSeed(seed);
+    Outcome outcome = Check([&](PrimitiveCounts* counts) {
+      return MakeGpuCase(seed, kDraws, kByHand, "", counts);
+    });
     ++programs;
     refused += outcome.verdict == Verdict::kRefused;
     if (outcome.verdict == Verdict::kDiffer) {
@@ -112,6 +117,21 @@ TEST(GpuKernelsPropertyTest, ComputeWhatTheProgramDoes) {
   EXPECT_LE(refused_draws, kRefusedShare * total.tried[kRanDraws]);
   // Schedules by hand that are mostly refused test little.
   EXPECT_GT(2 * total.accepted[kRanByHand], total.tried[kRanByHand]);
+}
+
+TEST(GpuKernelsPropertyTest, GivenKernelsRunAsTheyStand) {
+  for (const Given& given : GivenKernels()) {
+    for (const uint64_t seed : {1, 2}) {  // without and with async copies
+      const Outcome outcome = Check([&](PrimitiveCounts*) {
+        return Case{.text = given.program, .traces = {}, .input_seed = seed};
+      });
+      EXPECT_EQ(outcome.verdict, Verdict::kAgree) << given.name << "\n"
+                                                  << outcome.report;
+      const auto ran = outcome.counts.accepted.find(kRanDefault);
+      EXPECT_TRUE(ran != outcome.counts.accepted.end() && ran->second == 1)
+          << given.name;
+    }
+  }
 }
 
 }  // namespace

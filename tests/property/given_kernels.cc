@@ -1,0 +1,140 @@
+// Kernels as a user may write them, each for a step of lowering that random
+// schedules hardly ever need.
+#include "tests/property/given_programs.h"
+
+namespace tilefarm::property {
+namespace {
+
+constexpr Given kGivenKernels[] = {
+    // Both versions of First differ by an iteration; what a thread reads of one
+    // was
+    // stored by another thread in the same iteration.
+    {"FetchOfWhatAnotherFetchStored", R"(
+@T.prim_func
+def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+    First = T.alloc_buffer((8, 64), scope="shared")
+    Second = T.alloc_buffer((8, 64), scope="shared")
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for j in T.thread_binding(64, thread="threadIdx.x"):
+            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2]}):
+                for a in T.thread_binding(64, thread="threadIdx.x"):
+                    with T.block("First"):
+                        vi = T.axis.spatial(8, i * 4 + k)
+                        va = T.axis.spatial(64, a)
+                        First[vi, va] = A[vi, va]
+                for a in T.thread_binding(64, thread="threadIdx.x"):
+                    with T.block("Second"):
+                        vi = T.axis.spatial(8, i * 4 + k)
+                        va = T.axis.spatial(64, a)
+                        Second[vi, va] = First[vi, 63 - va] * T.float32(2)
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    B[vi, vj] = Second[vi, (vj + 1) % 64]
+)",
+     "", ""},
+    // Registers of the second buffer follow those of the first.
+    {"FetchOfTwoBuffersInOnePart", R"(
+@T.prim_func
+def main(A: T.Buffer((8, 2, 64), "float32"), B: T.Buffer((8, 2, 64), "float32"), C: T.Buffer((8, 64), "float32")):
+    X = T.alloc_buffer((8, 2, 64), scope="shared")
+    Y = T.alloc_buffer((8, 2, 64), scope="shared")
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for j in T.thread_binding(64, thread="threadIdx.x"):
+            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1]}):
+                for r in range(2):
+                    for a in T.thread_binding(64, thread="threadIdx.x"):
+                        with T.block("X"):
+                            vi = T.axis.spatial(8, i * 4 + k)
+                            vr = T.axis.spatial(2, r)
+                            va = T.axis.spatial(64, a)
+                            X[vi, vr, va] = A[vi, vr, va]
+                        with T.block("Y"):
+                            vi = T.axis.spatial(8, i * 4 + k)
+                            vr = T.axis.spatial(2, r)
+                            va = T.axis.spatial(64, a)
+                            Y[vi, vr, va] = B[vi, vr, va]
+                with T.block("C"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    C[vi, vj] = X[vi, vj % 2, 63 - vj] - Y[vi, 1 - vj % 2, (vj + 1) % 64]
+)",
+     "", ""},
+    // Two of 64 threads have no element.
+    {"FetchByAlmostAllThreads", R"(
+@T.prim_func
+def main(A: T.Buffer((8, 62), "float32"), B: T.Buffer((8, 64), "float32")):
+    X = T.alloc_buffer((8, 62), scope="shared")
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for j in T.thread_binding(64, thread="threadIdx.x"):
+            for r in range(4):
+                for a in T.thread_binding(62, thread="threadIdx.x"):
+                    with T.block("X"):
+                        vi = T.axis.spatial(8, i * 4 + r)
+                        va = T.axis.spatial(62, a)
+                        X[vi, va] = A[vi, va]
+            for r in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i * 4 + r)
+                    vj = T.axis.spatial(64, j)
+                    B[vi, vj] = X[vi, vj * 3 % 62]
+)",
+     "", ""},
+    // Lanes are contiguous in shared memory alone.
+    {"FetchOfEverySecondElement", R"(
+@T.prim_func
+def main(A: T.Buffer((8, 128), "float32"), B: T.Buffer((8, 64), "float32")):
+    X = T.alloc_buffer((8, 64), scope="shared")
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for j in T.thread_binding(64, thread="threadIdx.x"):
+            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}):
+                for a in T.thread_binding(16, thread="threadIdx.x"):
+                    for l in T.vectorized(4):
+                        with T.block("X"):
+                            vi = T.axis.spatial(8, i * 4 + k)
+                            va = T.axis.spatial(64, a * 4 + l)
+                            X[vi, va] = A[vi, va * 2 + 1]
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    B[vi, vj] = X[vi, 63 - vj]
+)",
+     "", ""},
+    // Barriers before a copy arrives do not make it visible.
+    {"ExchangesBetweenCopyAndUse", R"(
+@T.prim_func
+def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+    X = T.alloc_buffer((8, 64), scope="shared")
+    Y = T.alloc_buffer((8, 64), scope="shared")
+    Z = T.alloc_buffer((8, 64), scope="shared")
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1, 1, 1], "software_pipeline_order": [0, 1, 2, 3], "software_pipeline_async_stages": [0]}):
+            for j in T.thread_binding(64, thread="threadIdx.x"):
+                with T.block("X"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    X[vi, vj] = A[vi, vj]
+            for j in T.thread_binding(64, thread="threadIdx.x"):
+                with T.block("Y"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    Y[vi, vj] = X[vi, 63 - vj]
+            for j in T.thread_binding(64, thread="threadIdx.x"):
+                with T.block("Z"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    Z[vi, vj] = Y[vi, (vj + 5) % 64] * T.float32(2)
+            for j in T.thread_binding(64, thread="threadIdx.x"):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    B[vi, vj] = Z[vi, (vj + 7) % 64]
+)",
+     "", ""},
+};
+
+}  // namespace
+
+std::span<const Given> GivenKernels() { return kGivenKernels; }
+
+}  // namespace tilefarm::property

@@ -144,30 +144,50 @@ Lanes ZeroBelow(Lanes x, double least, Lanes p) {
   return Select(Less(x, least), p.Const(0), p);
 }
 
+// p * 2^n by the instruction for it; null if there is none.
+llvm::Value* ScaleByInstruction(Lanes p, const Rounded& n,
+                                const target::Capabilities& target) {
+  llvm::IRBuilder<>& b = p.builder();
+  const auto id = ScalingOf(p.type(), target);
+  if (id == llvm::Intrinsic::not_intrinsic) return nullptr;
+  const bool wide = id == llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+  // The mask has all lanes, so the value for others is unused.
+  std::vector<llvm::Value*> args = {
+      p, n.value, llvm::PoisonValue::get(p.type()),
+      llvm::ConstantInt::getSigned(b.getIntNTy(wide ? 16 : 8), -1)};
+  constexpr int kRoundAsEverywhere = 4;  // _MM_FROUND_CUR_DIRECTION
+  if (wide) args.push_back(b.getInt32(kRoundAsEverywhere));
+  return b.CreateIntrinsic(id, {}, args);
+}
+
+// 2^n for n in [-126, 127].
+Lanes PowerOfTwo(Lanes like, llvm::Value* n) {
+  llvm::IRBuilder<>& b = like.builder();
+  return like.FromBits(
+      b.CreateShl(b.CreateAdd(n, like.Int(127)), like.Int(23)));
+}
+
 // p * 2^n for n in [-151, 129], rounded at most once. Without an instruction
 // the power is applied in two halves, because 2^n may be out of range when the
 // product is not.
 Lanes ScaleByPowerOfTwo(Lanes p, const Rounded& n,
                         const target::Capabilities& target) {
   llvm::IRBuilder<>& b = p.builder();
-  if (const auto id = ScalingOf(p.type(), target);
-      id != llvm::Intrinsic::not_intrinsic) {
-    const bool wide = id == llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
-    // The mask has all lanes, so the value for others is unused.
-    std::vector<llvm::Value*> args = {
-        p, n.value, llvm::PoisonValue::get(p.type()),
-        llvm::ConstantInt::getSigned(b.getIntNTy(wide ? 16 : 8), -1)};
-    constexpr int kRoundAsEverywhere = 4;  // _MM_FROUND_CUR_DIRECTION
-    if (wide) args.push_back(b.getInt32(kRoundAsEverywhere));
-    return p.Make(b.CreateIntrinsic(id, {}, args));
+  if (llvm::Value* scaled = ScaleByInstruction(p, n, target)) {
+    return p.Make(scaled);
   }
   llvm::Value* half = b.CreateAShr(n.integer, p.Int(1));
   llvm::Value* rest = b.CreateSub(n.integer, half);
-  const auto power = [&](llvm::Value* exponent) {
-    return p.FromBits(
-        b.CreateShl(b.CreateAdd(exponent, p.Int(127)), p.Int(23)));
-  };
-  return p * power(half) * power(rest);
+  return p * PowerOfTwo(p, half) * PowerOfTwo(p, rest);
+}
+
+// The same where 2^n is a normal number.
+Lanes ScaleByNormalPower(Lanes p, const Rounded& n,
+                         const target::Capabilities& target) {
+  if (llvm::Value* scaled = ScaleByInstruction(p, n, target)) {
+    return p.Make(scaled);
+  }
+  return p * PowerOfTwo(p, n.integer);
 }
 
 // log of a positive x as exponent * ln(2) + f + tail, f = mantissa - 1 with
@@ -312,17 +332,21 @@ llvm::Value* EmitErf(llvm::IRBuilder<>& builder, llvm::Value* value,
   const Lanes x(builder, value);
   const Lanes magnitude = Abs(x);
   const Lanes small =
-      Polynomial(x * x, {1.128379107e+00, -3.761262596e-01, 1.128360033e-01,
-                         -2.685444430e-02, 5.189535208e-03, -8.020841633e-04,
-                         7.889120025e-05}) *
+      Polynomial(x * x, {1.128379126e+00, -3.761222164e-01, 1.127699898e-01,
+                         -2.647447753e-02, 4.281796962e-03}) *
       x;
-  // 1 - erfc(x), erfc(x) = exp(-q(x)); erf is 1 in float32 from 3.92 on.
-  const Lanes q = Polynomial(
-      Clamp(magnitude, 0, 4),
-      {-1.880360942e-04, 1.129578352e+00, 6.332198977e-01, 1.084185466e-01,
-       -2.520823665e-02, 4.204554483e-03, -4.413349961e-04, 2.168673927e-05});
-  const Lanes e(builder, EmitExp(builder, x.Const(-0.0) - q, target));
-  return Select(Less(magnitude, 1), small, CopySign(x.Const(1) - e, x));
+  // 1 - erfc(x), erfc(x) = 2^y; erf is 1 in float32 from 3.92 on, where y is
+  // -25.
+  const Lanes y =
+      Polynomial(Clamp(magnitude, 0, 4),
+                 {-1.176367454e-03, -1.621971906e+00, -9.300619759e-01,
+                  -1.378150282e-01, 2.472051805e-02, -2.112332558e-03});
+  const Rounded n = RoundToInteger(y);
+  const Lanes p = Polynomial(
+      y - n.value, {1.000000072e+00, 6.931469671e-01, 2.402211972e-01,
+                    5.550713275e-02, 9.675541331e-03, 1.327647152e-03});
+  const Lanes erfc = ScaleByNormalPower(p, n, target);
+  return Select(Less(magnitude, 0.7), small, CopySign(x.Const(1) - erfc, x));
 }
 
 Partial EmitPow(llvm::IRBuilder<>& builder, llvm::Value* x_value,

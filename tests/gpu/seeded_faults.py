@@ -69,9 +69,6 @@ FAULTS = [
     ("prefetch-past-end", LOWER + "pipeline_loops.cc",
      "ir::MakeIf(ir::LT(later, loop.extent), at(stmts, later));",
      "ir::MakeIf(ir::LE(later, loop.extent), at(stmts, later));"),
-    ("async-strided", LOWER + "pipeline_loops.cc",
-     "!IsContiguous(load->buffer, load->indices)) {",
-     "load->indices.empty()) {"),
     ("async-read-at-once", LOWER + "pipeline_loops.cc",
      "read_at_once_.contains(s.buffer.get()) ||",
      "(read_at_once_.contains(s.buffer.get()) && load == nullptr) ||"),
@@ -161,7 +158,7 @@ FAULTS = [
 
 def commands(arguments):
     return [
-        ["gpu_kernels_property_test"],
+        ["gpu_kernels_property_test", "--gtest_fail_fast"],
         ["program_fuzz", "--gpu", "--seed", "1", "--count", "100000",
          "--jobs", str(arguments.jobs), "--seconds", str(arguments.seconds),
          "--traces", "2", "--max-findings", "1", "--no-shrink"],

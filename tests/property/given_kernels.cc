@@ -33,6 +33,31 @@ def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
                     B[vi, vj] = Second[vi, (vj + 1) % 64]
 )",
      "", ""},
+    // The first fetch is read before anything waits for it.
+    {"AsyncFetchOfWhatAnotherFetchStored", R"(
+@T.prim_func
+def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+    First = T.alloc_buffer((8, 64), scope="shared")
+    Second = T.alloc_buffer((8, 64), scope="shared")
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for j in T.thread_binding(64, thread="threadIdx.x"):
+            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2], "software_pipeline_async_stages": [0]}):
+                for a in T.thread_binding(64, thread="threadIdx.x"):
+                    with T.block("First"):
+                        vi = T.axis.spatial(8, i * 4 + k)
+                        va = T.axis.spatial(64, a)
+                        First[vi, va] = A[vi, va]
+                for a in T.thread_binding(64, thread="threadIdx.x"):
+                    with T.block("Second"):
+                        vi = T.axis.spatial(8, i * 4 + k)
+                        va = T.axis.spatial(64, a)
+                        Second[vi, va] = First[vi, 63 - va] * T.float32(2)
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    B[vi, vj] = Second[vi, (vj + 1) % 64]
+)",
+     "", ""},
     // Registers of the second buffer follow those of the first.
     {"FetchOfTwoBuffersInOnePart", R"(
 @T.prim_func

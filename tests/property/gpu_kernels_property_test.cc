@@ -73,6 +73,21 @@ Outcome Check(const Make& make) {
   return outcome;
 }
 
+TEST(GpuKernelsPropertyTest, GivenKernelsRunAsTheyStand) {
+  for (const Given& given : GivenKernels()) {
+    for (const uint64_t seed : {1, 2}) {  // without and with async copies
+      const Outcome outcome = Check([&](PrimitiveCounts*) {
+        return Case{.text = given.program, .traces = {}, .input_seed = seed};
+      });
+      EXPECT_EQ(outcome.verdict, Verdict::kAgree) << given.name << "\n"
+                                                  << outcome.report;
+      const auto ran = outcome.counts.accepted.find(kRanDefault);
+      EXPECT_TRUE(ran != outcome.counts.accepted.end() && ran->second == 1)
+          << given.name;
+    }
+  }
+}
+
 TEST(GpuKernelsPropertyTest, ComputeWhatTheProgramDoes) {
   const absl::Duration start = Clock::Real().Monotonic();
   PrimitiveCounts total;
@@ -117,21 +132,6 @@ TEST(GpuKernelsPropertyTest, ComputeWhatTheProgramDoes) {
   EXPECT_LE(refused_draws, kRefusedShare * total.tried[kRanDraws]);
   // Schedules by hand that are mostly refused test little.
   EXPECT_GT(2 * total.accepted[kRanByHand], total.tried[kRanByHand]);
-}
-
-TEST(GpuKernelsPropertyTest, GivenKernelsRunAsTheyStand) {
-  for (const Given& given : GivenKernels()) {
-    for (const uint64_t seed : {1, 2}) {  // without and with async copies
-      const Outcome outcome = Check([&](PrimitiveCounts*) {
-        return Case{.text = given.program, .traces = {}, .input_seed = seed};
-      });
-      EXPECT_EQ(outcome.verdict, Verdict::kAgree) << given.name << "\n"
-                                                  << outcome.report;
-      const auto ran = outcome.counts.accepted.find(kRanDefault);
-      EXPECT_TRUE(ran != outcome.counts.accepted.end() && ran->second == 1)
-          << given.name;
-    }
-  }
 }
 
 }  // namespace

@@ -156,6 +156,53 @@ def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
                     B[vi, vj] = Z[vi, (vj + 7) % 64]
 )",
      "", ""},
+    // The loop of threads is around that of the elements.
+    {"SumsOfSeveralElementsByThreads", R"(
+@T.prim_func
+def main(A: T.Buffer((2, 32, 4), "float32"), B: T.Buffer((2, 4), "float32")):
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            for j in range(4):
+                with T.block("B"):
+                    vi, vt, vj = T.axis.remap("SRS", [i, t, j])
+                    with T.init():
+                        B[vi, vj] = T.float32(0)
+                    B[vi, vj] = B[vi, vj] + A[vi, vt, vj]
+)",
+     "", ""},
+    // Threads divide the loops inside of one over other threads.
+    {"OneBufferForEachRowOfThreads", R"(
+@T.prim_func
+def main(A: T.Buffer((2, 4, 8), "float32"), B: T.Buffer((2, 4, 8), "float32")):
+    S = T.alloc_buffer((2, 4, 8))
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for y in T.thread_binding(4, thread="threadIdx.y"):
+            for x in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("S"):
+                    vi, vy, vx = T.axis.remap("SSS", [i, y, x])
+                    S[vi, vy, vx] = A[vi, vy, vx] + T.float32(1)
+            for x in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("B"):
+                    vi, vy, vx = T.axis.remap("SSS", [i, y, x])
+                    B[vi, vy, vx] = S[vi, vy, 7 - vx]
+)",
+     "", ""},
+    // One thread stores what all read.
+    {"ValueOfTheFirstThread", R"(
+@T.prim_func
+def main(A: T.Buffer((2, 16), "float32"), B: T.Buffer((2, 32), "float32")):
+    S = T.alloc_buffer((2,))
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for x in T.thread_binding(32, thread="threadIdx.x"):
+            for a in T.thread_binding(1, thread="threadIdx.x"):
+                with T.block("S"):
+                    vi = T.axis.spatial(2, i)
+                    S[vi] = A[vi, 3] * T.float32(2)
+            with T.block("B"):
+                vi, vx = T.axis.remap("SS", [i, x])
+                B[vi, vx] = S[vi] + A[vi, vx % 16]
+)",
+     "", ""},
 };
 
 }  // namespace

@@ -129,7 +129,7 @@ FAULTS = [
      "if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/false);"),
     ("shared-overlap", LOWER + "split_kernels.cc",
      "RoundUp(begin + bytes, kSharedAlignment);",
-     "RoundUp(begin + 1, kSharedAlignment);"),
+     "RoundUp(begin + bytes / 2, kSharedAlignment);"),
     ("workspace-number", CODEGEN + "device_module.cc",
      "numbers.emplace(workspace.get(), static_cast<int>(numbers.size()));",
      "numbers.emplace(workspace.get(),\n"

@@ -203,6 +203,25 @@ def main(A: T.Buffer((2, 16), "float32"), B: T.Buffer((2, 32), "float32")):
                 B[vi, vx] = S[vi] + A[vi, vx % 16]
 )",
      "", ""},
+    // What a thread has of a row lies apart, at two distances.
+    {"RegistersOfThreeDigits", R"(
+@T.prim_func
+def main(A: T.Buffer((2, 64), "float32"), B: T.Buffer((2, 64), "float32")):
+    S = T.alloc_buffer((2, 64), scope="local")
+    for b in T.thread_binding(2, thread="blockIdx.x"):
+        for t in T.thread_binding(4, thread="threadIdx.x"):
+            for i, j, k in T.grid(2, 2, 2):
+                with T.block("S"):
+                    vb = T.axis.spatial(2, b)
+                    vx = T.axis.spatial(64, i * 32 + j * 8 + t * 2 + k)
+                    S[vb, vx] = A[vb, vx] * T.float32(2)
+            for i, j, k in T.grid(2, 2, 2):
+                with T.block("B"):
+                    vb = T.axis.spatial(2, b)
+                    vx = T.axis.spatial(64, i * 32 + j * 8 + t * 2 + k)
+                    B[vb, vx] = S[vb, vx] + T.float32(1)
+)",
+     "", ""},
 };
 
 }  // namespace

@@ -125,6 +125,66 @@ def main(A: T.Buffer((8, 128), "float32"), B: T.Buffer((8, 64), "float32")):
                     B[vi, vj] = X[vi, 63 - vj]
 )",
      "", ""},
+    // All 16 bytes arrive.
+    {"FetchOfVectors", R"(
+@T.prim_func
+def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+    X = T.alloc_buffer((8, 64), scope="shared")
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for j in T.thread_binding(64, thread="threadIdx.x"):
+            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}):
+                for a in T.thread_binding(16, thread="threadIdx.x"):
+                    for l in T.vectorized(4):
+                        with T.block("X"):
+                            vi = T.axis.spatial(8, i * 4 + k)
+                            va = T.axis.spatial(64, a * 4 + l)
+                            X[vi, va] = A[vi, va]
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    B[vi, vj] = X[vi, 63 - vj]
+)",
+     "", ""},
+    // Zeros instead of what lies behind the tensor.
+    {"FetchOfRowsThatMayNotExist", R"(
+@T.prim_func
+def main(A: T.Buffer((6, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+    X = T.alloc_buffer((8, 64), scope="shared")
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for j in T.thread_binding(64, thread="threadIdx.x"):
+            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}):
+                for a in T.thread_binding(16, thread="threadIdx.x"):
+                    for l in T.vectorized(4):
+                        with T.block("X"):
+                            vi = T.axis.spatial(8, i * 4 + k)
+                            va = T.axis.spatial(64, a * 4 + l)
+                            X[vi, va] = T.if_then_else(vi < 6, A[vi, va], T.float32(0))
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    B[vi, vj] = X[vi, 63 - vj]
+)",
+     "", ""},
+    // What does not exist is 3, which no copy writes.
+    {"FetchOfRowsWithAnotherFill", R"(
+@T.prim_func
+def main(A: T.Buffer((6, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+    X = T.alloc_buffer((8, 64), scope="shared")
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for j in T.thread_binding(64, thread="threadIdx.x"):
+            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}):
+                for a in T.thread_binding(16, thread="threadIdx.x"):
+                    for l in T.vectorized(4):
+                        with T.block("X"):
+                            vi = T.axis.spatial(8, i * 4 + k)
+                            va = T.axis.spatial(64, a * 4 + l)
+                            X[vi, va] = T.if_then_else(vi < 6, A[vi, va], T.float32(3))
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i * 4 + k)
+                    vj = T.axis.spatial(64, j)
+                    B[vi, vj] = X[vi, 63 - vj]
+)",
+     "", ""},
     // Barriers before a copy arrives do not make it visible.
     {"ExchangesBetweenCopyAndUse", R"(
 @T.prim_func
@@ -220,6 +280,33 @@ def main(A: T.Buffer((2, 64), "float32"), B: T.Buffer((2, 64), "float32")):
                     vb = T.axis.spatial(2, b)
                     vx = T.axis.spatial(64, i * 32 + j * 8 + t * 2 + k)
                     B[vb, vx] = S[vb, vx] + T.float32(1)
+)",
+     "", ""},
+    // Threads without a row: its place would be in the next one.
+    {"SumsOfRowsThatMayNotExist", R"(
+@T.prim_func
+def main(A: T.Buffer((2, 2, 6, 8), "float32"), B: T.Buffer((2, 2, 6), "float32")):
+    S = T.alloc_buffer((2, 2, 6), scope="shared")
+    for b in T.thread_binding(2, thread="blockIdx.x"):
+        for r in range(2):
+            for y in T.thread_binding(8, thread="threadIdx.y"):
+                for t in T.thread_binding(8, thread="threadIdx.x"):
+                    with T.block("S"):
+                        vb, vr = T.axis.remap("SS", [b, r])
+                        vy = T.axis.spatial(6, y)
+                        vt = T.axis.reduce(8, t)
+                        T.where(y < 6)
+                        with T.init():
+                            S[vb, vr, vy] = T.float32(0)
+                        S[vb, vr, vy] = S[vb, vr, vy] + A[vb, vr, vy, vt]
+        for y in T.thread_binding(8, thread="threadIdx.y"):
+            for x in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("B"):
+                    vb = T.axis.spatial(2, b)
+                    vx = T.axis.spatial(2, x)
+                    vy = T.axis.spatial(6, y)
+                    T.where(y < 6 and x < 2)
+                    B[vb, vx, vy] = S[vb, vx, vy]
 )",
      "", ""},
 };

@@ -1,22 +1,23 @@
 // Kernels as a user may write them, each for a step of lowering that random
 // schedules hardly ever need.
-#include "tests/property/given_programs.h"
+#include "tests/property/given_kernels.h"
+
+#include <string>
+
+#include "absl/strings/substitute.h"
 
 namespace tilefarm::property {
 namespace {
 
-constexpr Given kGivenKernels[] = {
-    // Both versions of First differ by an iteration; what a thread reads of one
-    // was
-    // stored by another thread in the same iteration.
-    {"FetchOfWhatAnotherFetchStored", R"(
+// A fetch that reads what another one has fetched. $0: more annotations.
+constexpr char kDependentFetch[] = R"(
 @T.prim_func
 def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
     First = T.alloc_buffer((8, 64), scope="shared")
     Second = T.alloc_buffer((8, 64), scope="shared")
     for i in T.thread_binding(2, thread="blockIdx.x"):
         for j in T.thread_binding(64, thread="threadIdx.x"):
-            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2]}):
+            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2]$0}):
                 for a in T.thread_binding(64, thread="threadIdx.x"):
                     with T.block("First"):
                         vi = T.axis.spatial(8, i * 4 + k)
@@ -31,35 +32,29 @@ def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
                     vi = T.axis.spatial(8, i * 4 + k)
                     vj = T.axis.spatial(64, j)
                     B[vi, vj] = Second[vi, (vj + 1) % 64]
-)",
-     "", ""},
-    // The first fetch is read before anything waits for it.
-    {"AsyncFetchOfWhatAnotherFetchStored", R"(
+)";
+
+// An asynchronous fetch of vectors. $0: the shape of A; $1: what is fetched.
+constexpr char kVectorFetch[] = R"(
 @T.prim_func
-def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
-    First = T.alloc_buffer((8, 64), scope="shared")
-    Second = T.alloc_buffer((8, 64), scope="shared")
+def main(A: T.Buffer(($0), "float32"), B: T.Buffer((8, 64), "float32")):
+    X = T.alloc_buffer((8, 64), scope="shared")
     for i in T.thread_binding(2, thread="blockIdx.x"):
         for j in T.thread_binding(64, thread="threadIdx.x"):
-            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2], "software_pipeline_async_stages": [0]}):
-                for a in T.thread_binding(64, thread="threadIdx.x"):
-                    with T.block("First"):
-                        vi = T.axis.spatial(8, i * 4 + k)
-                        va = T.axis.spatial(64, a)
-                        First[vi, va] = A[vi, va]
-                for a in T.thread_binding(64, thread="threadIdx.x"):
-                    with T.block("Second"):
-                        vi = T.axis.spatial(8, i * 4 + k)
-                        va = T.axis.spatial(64, a)
-                        Second[vi, va] = First[vi, 63 - va] * T.float32(2)
+            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}):
+                for a in T.thread_binding(16, thread="threadIdx.x"):
+                    for l in T.vectorized(4):
+                        with T.block("X"):
+                            vi = T.axis.spatial(8, i * 4 + k)
+                            va = T.axis.spatial(64, a * 4 + l)
+                            X[vi, va] = $1
                 with T.block("B"):
                     vi = T.axis.spatial(8, i * 4 + k)
                     vj = T.axis.spatial(64, j)
-                    B[vi, vj] = Second[vi, (vj + 1) % 64]
-)",
-     "", ""},
-    // Registers of the second buffer follow those of the first.
-    {"FetchOfTwoBuffersInOnePart", R"(
+                    B[vi, vj] = X[vi, 63 - vj]
+)";
+
+constexpr char kFetchOfTwoBuffersInOnePart[] = R"(
 @T.prim_func
 def main(A: T.Buffer((8, 2, 64), "float32"), B: T.Buffer((8, 2, 64), "float32"), C: T.Buffer((8, 64), "float32")):
     X = T.alloc_buffer((8, 2, 64), scope="shared")
@@ -83,10 +78,9 @@ def main(A: T.Buffer((8, 2, 64), "float32"), B: T.Buffer((8, 2, 64), "float32"),
                     vi = T.axis.spatial(8, i * 4 + k)
                     vj = T.axis.spatial(64, j)
                     C[vi, vj] = X[vi, vj % 2, 63 - vj] - Y[vi, 1 - vj % 2, (vj + 1) % 64]
-)",
-     "", ""},
-    // Two of 64 threads have no element.
-    {"FetchByAlmostAllThreads", R"(
+)";
+
+constexpr char kFetchByAlmostAllThreads[] = R"(
 @T.prim_func
 def main(A: T.Buffer((8, 62), "float32"), B: T.Buffer((8, 64), "float32")):
     X = T.alloc_buffer((8, 62), scope="shared")
@@ -103,90 +97,9 @@ def main(A: T.Buffer((8, 62), "float32"), B: T.Buffer((8, 64), "float32")):
                     vi = T.axis.spatial(8, i * 4 + r)
                     vj = T.axis.spatial(64, j)
                     B[vi, vj] = X[vi, vj * 3 % 62]
-)",
-     "", ""},
-    // Lanes are contiguous in shared memory alone.
-    {"FetchOfEverySecondElement", R"(
-@T.prim_func
-def main(A: T.Buffer((8, 128), "float32"), B: T.Buffer((8, 64), "float32")):
-    X = T.alloc_buffer((8, 64), scope="shared")
-    for i in T.thread_binding(2, thread="blockIdx.x"):
-        for j in T.thread_binding(64, thread="threadIdx.x"):
-            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}):
-                for a in T.thread_binding(16, thread="threadIdx.x"):
-                    for l in T.vectorized(4):
-                        with T.block("X"):
-                            vi = T.axis.spatial(8, i * 4 + k)
-                            va = T.axis.spatial(64, a * 4 + l)
-                            X[vi, va] = A[vi, va * 2 + 1]
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i * 4 + k)
-                    vj = T.axis.spatial(64, j)
-                    B[vi, vj] = X[vi, 63 - vj]
-)",
-     "", ""},
-    // All 16 bytes arrive.
-    {"FetchOfVectors", R"(
-@T.prim_func
-def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
-    X = T.alloc_buffer((8, 64), scope="shared")
-    for i in T.thread_binding(2, thread="blockIdx.x"):
-        for j in T.thread_binding(64, thread="threadIdx.x"):
-            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}):
-                for a in T.thread_binding(16, thread="threadIdx.x"):
-                    for l in T.vectorized(4):
-                        with T.block("X"):
-                            vi = T.axis.spatial(8, i * 4 + k)
-                            va = T.axis.spatial(64, a * 4 + l)
-                            X[vi, va] = A[vi, va]
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i * 4 + k)
-                    vj = T.axis.spatial(64, j)
-                    B[vi, vj] = X[vi, 63 - vj]
-)",
-     "", ""},
-    // Zeros instead of what lies behind the tensor.
-    {"FetchOfRowsThatMayNotExist", R"(
-@T.prim_func
-def main(A: T.Buffer((6, 64), "float32"), B: T.Buffer((8, 64), "float32")):
-    X = T.alloc_buffer((8, 64), scope="shared")
-    for i in T.thread_binding(2, thread="blockIdx.x"):
-        for j in T.thread_binding(64, thread="threadIdx.x"):
-            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}):
-                for a in T.thread_binding(16, thread="threadIdx.x"):
-                    for l in T.vectorized(4):
-                        with T.block("X"):
-                            vi = T.axis.spatial(8, i * 4 + k)
-                            va = T.axis.spatial(64, a * 4 + l)
-                            X[vi, va] = T.if_then_else(vi < 6, A[vi, va], T.float32(0))
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i * 4 + k)
-                    vj = T.axis.spatial(64, j)
-                    B[vi, vj] = X[vi, 63 - vj]
-)",
-     "", ""},
-    // What does not exist is 3, which no copy writes.
-    {"FetchOfRowsWithAnotherFill", R"(
-@T.prim_func
-def main(A: T.Buffer((6, 64), "float32"), B: T.Buffer((8, 64), "float32")):
-    X = T.alloc_buffer((8, 64), scope="shared")
-    for i in T.thread_binding(2, thread="blockIdx.x"):
-        for j in T.thread_binding(64, thread="threadIdx.x"):
-            for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}):
-                for a in T.thread_binding(16, thread="threadIdx.x"):
-                    for l in T.vectorized(4):
-                        with T.block("X"):
-                            vi = T.axis.spatial(8, i * 4 + k)
-                            va = T.axis.spatial(64, a * 4 + l)
-                            X[vi, va] = T.if_then_else(vi < 6, A[vi, va], T.float32(3))
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i * 4 + k)
-                    vj = T.axis.spatial(64, j)
-                    B[vi, vj] = X[vi, 63 - vj]
-)",
-     "", ""},
-    // Barriers before a copy arrives do not make it visible.
-    {"ExchangesBetweenCopyAndUse", R"(
+)";
+
+constexpr char kExchangesBetweenCopyAndUse[] = R"(
 @T.prim_func
 def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
     X = T.alloc_buffer((8, 64), scope="shared")
@@ -214,10 +127,9 @@ def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
                     vi = T.axis.spatial(8, i * 4 + k)
                     vj = T.axis.spatial(64, j)
                     B[vi, vj] = Z[vi, (vj + 7) % 64]
-)",
-     "", ""},
-    // The loop of threads is around that of the elements.
-    {"SumsOfSeveralElementsByThreads", R"(
+)";
+
+constexpr char kSumsOfSeveralElementsByThreads[] = R"(
 @T.prim_func
 def main(A: T.Buffer((2, 32, 4), "float32"), B: T.Buffer((2, 4), "float32")):
     for i in T.thread_binding(2, thread="blockIdx.x"):
@@ -228,10 +140,9 @@ def main(A: T.Buffer((2, 32, 4), "float32"), B: T.Buffer((2, 4), "float32")):
                     with T.init():
                         B[vi, vj] = T.float32(0)
                     B[vi, vj] = B[vi, vj] + A[vi, vt, vj]
-)",
-     "", ""},
-    // Threads divide the loops inside of one over other threads.
-    {"OneBufferForEachRowOfThreads", R"(
+)";
+
+constexpr char kOneBufferForEachRowOfThreads[] = R"(
 @T.prim_func
 def main(A: T.Buffer((2, 4, 8), "float32"), B: T.Buffer((2, 4, 8), "float32")):
     S = T.alloc_buffer((2, 4, 8))
@@ -245,10 +156,9 @@ def main(A: T.Buffer((2, 4, 8), "float32"), B: T.Buffer((2, 4, 8), "float32")):
                 with T.block("B"):
                     vi, vy, vx = T.axis.remap("SSS", [i, y, x])
                     B[vi, vy, vx] = S[vi, vy, 7 - vx]
-)",
-     "", ""},
-    // One thread stores what all read.
-    {"ValueOfTheFirstThread", R"(
+)";
+
+constexpr char kValueOfTheFirstThread[] = R"(
 @T.prim_func
 def main(A: T.Buffer((2, 16), "float32"), B: T.Buffer((2, 32), "float32")):
     S = T.alloc_buffer((2,))
@@ -261,10 +171,9 @@ def main(A: T.Buffer((2, 16), "float32"), B: T.Buffer((2, 32), "float32")):
             with T.block("B"):
                 vi, vx = T.axis.remap("SS", [i, x])
                 B[vi, vx] = S[vi] + A[vi, vx % 16]
-)",
-     "", ""},
-    // What a thread has of a row lies apart, at two distances.
-    {"RegistersOfThreeDigits", R"(
+)";
+
+constexpr char kRegistersOfThreeDigits[] = R"(
 @T.prim_func
 def main(A: T.Buffer((2, 64), "float32"), B: T.Buffer((2, 64), "float32")):
     S = T.alloc_buffer((2, 64), scope="local")
@@ -280,10 +189,9 @@ def main(A: T.Buffer((2, 64), "float32"), B: T.Buffer((2, 64), "float32")):
                     vb = T.axis.spatial(2, b)
                     vx = T.axis.spatial(64, i * 32 + j * 8 + t * 2 + k)
                     B[vb, vx] = S[vb, vx] + T.float32(1)
-)",
-     "", ""},
-    // Threads without a row: its place would be in the next one.
-    {"SumsOfRowsThatMayNotExist", R"(
+)";
+
+constexpr char kSumsOfRowsThatMayNotExist[] = R"(
 @T.prim_func
 def main(A: T.Buffer((2, 2, 6, 8), "float32"), B: T.Buffer((2, 2, 6), "float32")):
     S = T.alloc_buffer((2, 2, 6), scope="shared")
@@ -307,12 +215,49 @@ def main(A: T.Buffer((2, 2, 6, 8), "float32"), B: T.Buffer((2, 2, 6), "float32")
                     vy = T.axis.spatial(6, y)
                     T.where(y < 6 and x < 2)
                     B[vb, vx, vy] = S[vb, vx, vy]
-)",
-     "", ""},
-};
+)";
 
 }  // namespace
 
-std::span<const Given> GivenKernels() { return kGivenKernels; }
+std::vector<GivenKernel> GivenKernels() {
+  return {
+      // What a thread reads of First was stored by another one in the same
+      // iteration; what is stored ahead is another version of Second only.
+      {"FetchOfWhatAnotherFetchStored", absl::Substitute(kDependentFetch, "")},
+      // The first fetch is read before anything waits for it.
+      {"AsyncFetchOfWhatAnotherFetchStored",
+       absl::Substitute(kDependentFetch,
+                        ", \"software_pipeline_async_stages\": [0]")},
+      // Lanes are contiguous in shared memory alone.
+      {"FetchOfEverySecondElement",
+       absl::Substitute(kVectorFetch, "8, 128", "A[vi, va * 2 + 1]")},
+      // All 16 bytes arrive.
+      {"FetchOfVectors", absl::Substitute(kVectorFetch, "8, 64", "A[vi, va]")},
+      // Zeros instead of what lies behind the tensor.
+      {"FetchOfRowsThatMayNotExist",
+       absl::Substitute(kVectorFetch, "6, 64",
+                        "T.if_then_else(vi < 6, A[vi, va], T.float32(0))")},
+      // What does not exist is 3, which no copy writes.
+      {"FetchOfRowsWithAnotherFill",
+       absl::Substitute(kVectorFetch, "6, 64",
+                        "T.if_then_else(vi < 6, A[vi, va], T.float32(3))")},
+      // Registers of the second buffer follow those of the first.
+      {"FetchOfTwoBuffersInOnePart", kFetchOfTwoBuffersInOnePart},
+      // Two of 64 threads have no element.
+      {"FetchByAlmostAllThreads", kFetchByAlmostAllThreads},
+      // Barriers before a copy arrives do not make it visible.
+      {"ExchangesBetweenCopyAndUse", kExchangesBetweenCopyAndUse},
+      // The loop of threads is around that of the elements.
+      {"SumsOfSeveralElementsByThreads", kSumsOfSeveralElementsByThreads},
+      // Threads divide the loops inside of one over other threads.
+      {"OneBufferForEachRowOfThreads", kOneBufferForEachRowOfThreads},
+      // One thread stores what all read.
+      {"ValueOfTheFirstThread", kValueOfTheFirstThread},
+      // What a thread has of a row lies apart, at two distances.
+      {"RegistersOfThreeDigits", kRegistersOfThreeDigits},
+      // Threads without a row: its place would be in the next one.
+      {"SumsOfRowsThatMayNotExist", kSumsOfRowsThatMayNotExist},
+  };
+}
 
 }  // namespace tilefarm::property

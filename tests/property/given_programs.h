@@ -1,4 +1,4 @@
-// Programs that were once compiled wrongly, by class, and kernels of GPUs.
+// Programs that were once compiled wrongly, by class.
 #ifndef TILEFARM_TESTS_PROPERTY_GIVEN_PROGRAMS_H_
 #define TILEFARM_TESTS_PROPERTY_GIVEN_PROGRAMS_H_
 
@@ -17,8 +17,6 @@ std::span<const Given> GivenReductions();
 std::span<const Given> GivenIterations();
 std::span<const Given> GivenMoves();
 std::span<const Given> GivenLowering();
-// Scheduled already; no traces.
-std::span<const Given> GivenKernels();
 
 }  // namespace tilefarm::property
 

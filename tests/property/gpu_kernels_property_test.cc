@@ -14,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "tests/property/given_programs.h"
+#include "tests/property/given_kernels.h"
 #include "tests/property/gpu_differential.h"
 #include "tests/property/in_child.h"
 
@@ -76,7 +76,7 @@ Outcome Check(const Make& make) {
 TEST(GpuKernelsPropertyTest, GivenKernelsRunAsTheyStand) {
   // A trace that changes nothing; the default schedule runs, too.
   constexpr char kAsItStands[] = "b0 = sch.get_block(\"root\")\n";
-  for (const Given& given : GivenKernels()) {
+  for (const GivenKernel& given : GivenKernels()) {
     for (const uint64_t seed : {1, 2}) {  // without and with async copies
       Outcome outcome = Check([&](PrimitiveCounts*) {
         return Case{

@@ -1,0 +1,18 @@
+// Kernels of GPUs that are scheduled already, for single steps of lowering.
+#ifndef TILEFARM_TESTS_PROPERTY_GIVEN_KERNELS_H_
+#define TILEFARM_TESTS_PROPERTY_GIVEN_KERNELS_H_
+
+#include <string>
+#include <vector>
+
+namespace tilefarm::property {
+
+struct GivenKernel {
+  const char* name;
+  std::string program;
+};
+std::vector<GivenKernel> GivenKernels();
+
+}  // namespace tilefarm::property
+
+#endif  // TILEFARM_TESTS_PROPERTY_GIVEN_KERNELS_H_

@@ -27,12 +27,11 @@ struct GroupedAxis {
   int64_t size = 0;
 };
 
-// The constant by which the load divides the variable wherever it occurs; 0:
-// it is not there; nullopt: it also occurs otherwise.
-std::optional<int64_t> Divisor(const ir::LoadNode& load,
-                               const ir::VarNode* var) {
+// The constant by which the load divides the variable wherever it occurs; 0: it
+// also occurs otherwise, or not at all.
+int64_t Divisor(const ir::LoadNode& load, const ir::VarNode* var) {
   int uses = 0, quotients = 0;
-  std::optional<int64_t> divisor;
+  int64_t divisor = 0;
   for (const ir::Expr& index : load.indices) {
     ir::PostOrderExprs(index, [&](const ir::Expr& expr) {
       uses += expr.get() == var;
@@ -41,13 +40,12 @@ std::optional<int64_t> Divisor(const ir::LoadNode& load,
           quotient->a.get() != var) {
         return;
       }
-      const std::optional<int64_t> by = ir::AsInt(quotient->b);
-      quotients += by && *by > 1 && by == divisor.value_or(*by);
+      const int64_t by = ir::AsInt(quotient->b).value_or(0);
+      quotients += divisor == 0 || divisor == by;
       divisor = by;
     });
   }
-  if (uses == 0) return 0;
-  return uses == quotients ? divisor : std::nullopt;
+  return uses == quotients ? divisor : 0;
 }
 
 // What the operands divide the variable by, if all that divide it agree and
@@ -57,11 +55,10 @@ int64_t GroupSize(const ir::BlockNode& block, const ir::VarNode* var) {
   bool agree = true;
   ir::PostOrderExprs(block.body, [&](const ir::Expr& expr) {
     const auto* load = ir::As<ir::LoadNode>(expr);
-    if (load == nullptr) return;
-    const std::optional<int64_t> by = Divisor(*load, var);
-    if (!by || *by == 0) return;
-    agree &= size == 0 || size == *by;
-    size = *by;
+    const int64_t by = load == nullptr ? 0 : Divisor(*load, var);
+    if (by == 0) return;
+    agree &= size == 0 || size == by;
+    size = by;
   });
   return agree ? size : 0;
 }

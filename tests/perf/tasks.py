@@ -160,19 +160,23 @@ class Parts:
         return record
 
 
-def seconds_of(run, budget, before):
-    """The median of calls for so long, each after those of before; and half of
-    the range in which the middle half of them lies."""
-    run()
-    times, end = [], time.perf_counter() + budget
-    while len(times) < 9 or time.perf_counter() < end:
-        for other in before:
-            other()
-        start = time.perf_counter()
+def seconds_of(calls, budget):
+    """For each (run, before) of the calls the median of its time, after those of
+    before, and half of the range in which the middle half lies. They take turns for
+    so many seconds each: the machine's speed changes."""
+    for run, _ in calls:
         run()
-        times.append(time.perf_counter() - start)
-    low, median, high = statistics.quantiles(times, n=4)
-    return median, (high - low) / 2
+    times, end = [], time.perf_counter() + budget * len(calls)
+    while len(times) < 9 or time.perf_counter() < end:
+        times.append([])
+        for run, before in calls:
+            for other in before:
+                other()
+            start = time.perf_counter()
+            run()
+            times[-1].append(time.perf_counter() - start)
+    quartiles = [statistics.quantiles(column, n=4) for column in zip(*times)]
+    return [(median, (high - low) / 2) for low, median, high in quartiles]
 
 
 def empty_model(inputs, types, path):
@@ -217,8 +221,9 @@ def peer_seconds(parts, kernel, models, folder, budget):
             run, nothing = make(path, record, 1), make(empty, record, 1)
             # What a session keeps for itself is as cold in both.
             twins = make(twin_path, record, 1), make(empty, record, 1)
-            median, _ = seconds_of(run, budget, [models[name], twins[0]])
-            overhead, noise = seconds_of(nothing, budget, [models[name], twins[1]])
+            (median, _), (overhead, noise) = seconds_of(
+                [(run, [models[name], twins[0]]),
+                 (nothing, [models[name], twins[1]])], budget)
             seconds[name] = median - overhead if median - overhead > noise else None
         except Exception as error:  # of many types, for what it cannot run
             print(f"{name} cannot run {kernel[0]['kernel']}: {str(error)[:200]}",

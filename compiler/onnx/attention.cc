@@ -169,6 +169,8 @@ Outputs ConvertAttention(Node& node) {
   const int64_t q_heads = node.Int("q_num_heads", 0);
   const int64_t kv_heads = node.Int("kv_num_heads", 0);
   const bool causal = node.Int("is_causal", 0) != 0;
+  const int64_t left = node.Int("left_window_size", -1);
+  const int64_t right = node.Int("right_window_size", -1);
   const double softcap = node.Float("softcap", 0);
   const int64_t mode = node.Int("qk_matmul_output_mode", 0);
   Problem p;
@@ -185,6 +187,10 @@ Outputs ConvertAttention(Node& node) {
   }
   if (mode < 0 || mode > 3) {
     return node.Invalid("qk_matmul_output_mode=", mode);
+  }
+  if (left < -1 || right < -1) {
+    return node.Invalid("a window of ", left, " to the left and ", right,
+                        " to the right");
   }
   p.k = new_k;
   p.v = new_v;
@@ -250,9 +256,9 @@ Outputs ConvertAttention(Node& node) {
                              mask_shape.back() < p.k.sequence;
   const Expr nothing =
       ir::FloatConst(-std::numeric_limits<double>::infinity(), p.compute);
-  const Expr zero = ir::FloatConst(0, p.compute);
-  // The mask's element for a score, as a number to add.
-  const auto read_mask = [&](const te::Tensor& tensor, const te::Indices& i) {
+  // The score where the mask has a key take part.
+  const auto masked = [&](const Expr& score, const te::Tensor& tensor,
+                          const te::Indices& i) {
     if (tensor.shape().end() !=
         std::find(tensor.shape().begin(), tensor.shape().end(), 0)) {
       return nothing;  // a mask of no columns
@@ -264,13 +270,18 @@ Outputs ConvertAttention(Node& node) {
       at.push_back(tensor.dim(d) == 1 && !last_padded ? IntConst(0)
                                                       : i[skip + d]);
     }
-    Expr element = tensor(at);
-    element = element->dtype.is_bool() ? ir::MakeSelect(element, zero, nothing)
-                                       : ir::MakeCast(p.compute, element);
-    if (!mask_is_short) return element;
-    return ir::IfThenElseExpr(ir::LT(i[3], IntConst(mask_shape.back())),
-                              element, nothing);
+    const Expr element = tensor(at);
+    // A score that is masked out may be NaN, so nothing is added to it.
+    const Expr result = element->dtype.is_bool()
+                            ? ir::MakeSelect(element, score, nothing)
+                            : Plus(score, ir::MakeCast(p.compute, element));
+    if (!mask_is_short) return result;
+    return ir::IfThenElseExpr(ir::LT(i[3], IntConst(mask_shape.back())), result,
+                              nothing);
   };
+  const bool windowed = left >= 0 || right >= 0;
+  // Whether a query may be left without any key.
+  const bool may_be_empty = mask >= 0 || lengths >= 0 || windowed;
   TF_ASSIGN_OR_RETURN(
       const std::vector<ValueId> results,
       node.builder().ComputeAll(
@@ -278,6 +289,8 @@ Outputs ConvertAttention(Node& node) {
           {{"scale", ir::Attr(p.scale)},
            {"is_causal", ir::Attr(causal)},
            {"softcap", ir::Attr(softcap)},
+           {"left_window_size", ir::Attr(left)},
+           {"right_window_size", ir::Attr(right)},
            {"q_num_heads", ir::Attr(p.q.heads)},
            {"kv_num_heads", ir::Attr(p.k.heads)}},
           inputs, [&](const graph::Tensors& in) {
@@ -294,25 +307,33 @@ Outputs ConvertAttention(Node& node) {
                   "T_softcap");
             }
             te::Tensor biased = capped;
-            if (mask >= 0 || lengths >= 0 || causal) {
+            if (may_be_empty || causal) {
               biased = te::Compute(
                   "T_bias", p.score_shape(), [&](const te::Indices& i) {
                     Expr score = capped(i);
-                    if (mask >= 0) score = Plus(score, read_mask(in[mask], i));
-                    if (causal) {
-                      score = ir::MakeSelect(ir::LE(i[3], i[2] + past), score,
-                                             nothing);
-                    }
+                    if (mask >= 0) score = masked(score, in[mask], i);
+                    const auto keep_if = [&](const Expr& condition) {
+                      score = ir::MakeSelect(condition, score, nothing);
+                    };
+                    // Keys before those of the queries' own.
+                    const Expr offset = lengths >= 0 && past_key < 0
+                                            ? in[lengths]({i[0]}) - p.q.sequence
+                                            : IntConst(past);
+                    const Expr place = i[2] + offset;
+                    if (causal) keep_if(ir::LE(i[3], place));
+                    if (left >= 0) keep_if(ir::LE(place, i[3] + left));
+                    if (right >= 0) keep_if(ir::LE(i[3], place + right));
                     if (lengths >= 0) {
-                      score = ir::MakeSelect(ir::LT(i[3], in[lengths]({i[0]})),
-                                             score, nothing);
+                      keep_if(ir::LT(i[3], in[lengths]({i[0]})));
                     }
                     return te::Body(score);
                   });
             }
             const te::Tensor probabilities = te::Softmax(
                 softmax_type == p.compute ? biased
-                                          : te::CastTo(biased, softmax_type));
+                                          : te::CastTo(biased, softmax_type),
+                may_be_empty ? te::RowsOfMinusInfinity::kZeros
+                             : te::RowsOfMinusInfinity::kNan);
             graph::Tensors all{
                 WeightedValues(p, probabilities, in[2], packed, dtype)};
             if (node.WantsOutput(3)) {

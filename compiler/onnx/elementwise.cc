@@ -147,20 +147,41 @@ Outputs ConvertMod(Node& node) {
   if (fmod == 1) {
     return ConvertBinary(node, "mod", ApplyDivision<BinaryOp::kMod>);
   }
-  TF_RETURN_IF_ERROR(CheckKind(node, 0, DtypeKind::kInteger));
-  return ConvertBinary(node, "floor_mod", ApplyDivision<BinaryOp::kFloorMod>);
+  return ConvertBinary(node, "floor_mod", [](const Expr& a, const Expr& b) {
+    if (!b->dtype.is_float()) {
+      return ApplyDivision<BinaryOp::kFloorMod>(a, b);
+    }
+    // The remainder of truncation, moved to the divisor's sign.
+    const Expr zero = ir::ConstOf(b->dtype, 0);
+    const Expr rest = ir::MakeBinary(BinaryOp::kMod, a, b);
+    const Expr other_sign = ir::NE(ir::LT(rest, zero), ir::LT(b, zero));
+    return ir::MakeSelect(ir::EQ(rest, zero),
+                          ir::MakeCall(Intrinsic::kCopySign, {zero, b}),
+                          ir::MakeSelect(other_sign, rest + b, rest));
+  });
+}
+
+// A shift by a number of bits that is negative or not less than that of the
+// type leaves nothing but copies of the sign.
+Expr IsShift(const Expr& bits) {
+  const Expr least = ir::ConstOf(bits->dtype, 0);
+  const Expr all = ir::ConstOf(bits->dtype, bits->dtype.bits);
+  return bits->dtype.is_uint()
+             ? ir::LT(bits, all)
+             : ir::And(ir::GE(bits, least), ir::LT(bits, all));
 }
 
 Outputs ConvertBitShift(Node& node) {
   const std::string direction = node.String("direction", "");
-  // A shift by all bits or more gives 0.
   if (direction == "LEFT") {
     return ConvertBinary(
         node, "left_shift",
         [](const Expr& a, const Expr& b) {
-          return ir::MakeSelect(ir::LT(b, ir::ConstOf(b->dtype, b->dtype.bits)),
-                                ir::MakeBinary(BinaryOp::kShiftLeft, a, b),
-                                ir::ConstOf(a->dtype, 0));
+          const Expr zero = ir::ConstOf(a->dtype, 0);
+          const Expr usual = IsShift(b);
+          const Expr bits = ir::MakeSelect(usual, b, zero);
+          return ir::MakeSelect(
+              usual, ir::MakeBinary(BinaryOp::kShiftLeft, a, bits), zero);
         },
         DtypeKind::kInteger);
   }
@@ -168,9 +189,14 @@ Outputs ConvertBitShift(Node& node) {
     return ConvertBinary(
         node, "right_shift",
         [](const Expr& a, const Expr& b) {
-          return ir::MakeSelect(ir::LT(b, ir::ConstOf(b->dtype, b->dtype.bits)),
-                                ir::MakeBinary(BinaryOp::kShiftRight, a, b),
-                                ir::ConstOf(a->dtype, 0));
+          const Expr zero = ir::ConstOf(a->dtype, 0);
+          const Expr usual = IsShift(b);
+          const Expr bits = ir::MakeSelect(usual, b, zero);
+          const Expr shifted = ir::MakeBinary(BinaryOp::kShiftRight, a, bits);
+          if (a->dtype.is_uint()) return ir::MakeSelect(usual, shifted, zero);
+          const Expr sign =
+              ir::MakeSelect(ir::LT(a, zero), ir::ConstOf(a->dtype, -1), zero);
+          return ir::MakeSelect(usual, shifted, sign);
         },
         DtypeKind::kInteger);
   }

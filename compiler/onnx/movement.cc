@@ -257,13 +257,20 @@ Outputs ConvertTile(Node& node) {
 struct Blocks {
   int64_t block = 0;
   std::vector<int64_t> shape;
+  // "DCR": the elements of a block are the outer index of the deep channels;
+  // "CRD": the inner one.
+  std::string mode;
 };
 
 absl::StatusOr<Blocks> BlocksOf(Node& node) {
-  Blocks out{node.Int("blocksize", 0), node.Shape(0)};
+  Blocks out{node.Int("blocksize", 0), node.Shape(0),
+             node.String("mode", "DCR")};
   if (out.shape.size() != 4) return node.Invalid("the input has no rank 4");
   if (out.block < 1 || out.block > (1 << 20)) {
     return node.Invalid("blocksize is ", out.block);
+  }
+  if (out.mode != "DCR" && out.mode != "CRD") {
+    return node.Invalid("attribute mode is ", out.mode);
   }
   return out;
 }
@@ -272,10 +279,6 @@ Outputs ConvertDepthToSpace(Node& node) {
   TF_ASSIGN_OR_RETURN(const Blocks blocks, BlocksOf(node));
   const int64_t b = blocks.block;
   const std::vector<int64_t>& from = blocks.shape;
-  const std::string mode = node.String("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") {
-    return node.Invalid("attribute mode is ", mode);
-  }
   if (from[1] % (b * b) != 0) {
     return node.Invalid(from[1], " channels do not make blocks of ", b);
   }
@@ -287,15 +290,15 @@ Outputs ConvertDepthToSpace(Node& node) {
   }
   TF_RETURN_IF_ERROR(CheckShape(node, shape));
   return OneOutput(node.builder().Compute(
-      "depth_to_space", {{"block_size", b}, {"mode", mode}}, {node.Input(0)},
-      [&](const graph::Tensors& in) {
+      "depth_to_space", {{"block_size", b}, {"mode", blocks.mode}},
+      {node.Input(0)}, [&](const graph::Tensors& in) {
         return te::Compute(
             "T_depth_to_space", shape, [&](const te::Indices& i) {
               const Expr size = IntConst(b);
               const Expr cell =
                   ir::FloorMod(i[2], size) * b + ir::FloorMod(i[3], size);
-              const Expr channel = mode == "DCR" ? cell * channels + i[1]
-                                                 : i[1] * (b * b) + cell;
+              const Expr channel = blocks.mode == "DCR" ? cell * channels + i[1]
+                                                        : i[1] * (b * b) + cell;
               return te::Body(in[0]({i[0], channel, ir::FloorDiv(i[2], size),
                                      ir::FloorDiv(i[3], size)}));
             });
@@ -306,6 +309,7 @@ Outputs ConvertSpaceToDepth(Node& node) {
   TF_ASSIGN_OR_RETURN(const Blocks blocks, BlocksOf(node));
   const int64_t b = blocks.block;
   const std::vector<int64_t>& from = blocks.shape;
+  const bool cell_last = blocks.mode == "CRD";
   if (from[2] % b != 0 || from[3] % b != 0) {
     return node.Invalid("the image of ", from[2], " x ", from[3],
                         " does not split into blocks of ", b);
@@ -317,12 +321,15 @@ Outputs ConvertSpaceToDepth(Node& node) {
   }
   TF_RETURN_IF_ERROR(CheckShape(node, result));
   return OneOutput(node.builder().Compute(
-      "space_to_depth", {{"block_size", b}}, {node.Input(0)},
-      [&](const graph::Tensors& in) {
+      "space_to_depth", {{"block_size", b}, {"mode", blocks.mode}},
+      {node.Input(0)}, [&](const graph::Tensors& in) {
         return te::Compute(
             "T_space_to_depth", result, [&](const te::Indices& i) {
-              const Expr cell = ir::FloorDiv(i[1], IntConst(from[1]));
-              const Expr channel = ir::FloorMod(i[1], IntConst(from[1]));
+              const Expr inner = IntConst(cell_last ? b * b : from[1]);
+              const Expr outer_index = ir::FloorDiv(i[1], inner);
+              const Expr inner_index = ir::FloorMod(i[1], inner);
+              const Expr cell = cell_last ? inner_index : outer_index;
+              const Expr channel = cell_last ? outer_index : inner_index;
               return te::Body(in[0](
                   {i[0], channel, i[2] * b + ir::FloorDiv(cell, IntConst(b)),
                    i[3] * b + ir::FloorMod(cell, IntConst(b))}));

@@ -1,6 +1,7 @@
 #include "compiler/te/operators.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -396,19 +397,33 @@ Tensor Mean(const Tensor& a, std::vector<int> axes, bool keep_dims) {
       "T_mean");
 }
 
-Tensor Softmax(const Tensor& a) {
+Tensor Softmax(const Tensor& a, RowsOfMinusInfinity rows) {
+  const bool zeros = rows == RowsOfMinusInfinity::kZeros;
   const int last = a.ndim() - 1;
   const Tensor top =
       ReduceOver(a, Reducer::kMax, {last}, true, "T_softmax_maxelem");
   const Tensor e = Zip(
       a, top,
-      [](Expr x, Expr m) {
+      [&](Expr x, Expr m) {
+        if (zeros) {
+          const double infinity = std::numeric_limits<double>::infinity();
+          m = ir::MakeSelect(ir::EQ(m, ir::FloatConst(-infinity, m->dtype)),
+                             ir::FloatConst(0, m->dtype), m);
+        }
         return ir::MakeCall(ir::Intrinsic::kExp,
                             {Binary(ir::BinaryOp::kSub, x, m)});
       },
       "T_softmax_exp");
-  const Tensor sum =
-      ReduceOver(e, Reducer::kSum, {last}, true, "T_softmax_expsum");
+  Tensor sum = ReduceOver(e, Reducer::kSum, {last}, true, "T_softmax_expsum");
+  if (zeros) {
+    sum = Map(
+        sum,
+        [](Expr s) {
+          return ir::MakeSelect(ir::EQ(s, ir::FloatConst(0, s->dtype)),
+                                ir::FloatConst(1, s->dtype), s);
+        },
+        "T_softmax_divisor");
+  }
   return Divide(e, sum, "T_softmax_norm");
 }
 

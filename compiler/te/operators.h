@@ -91,8 +91,12 @@ Tensor GlobalAveragePoolNchw(const Tensor& data);
 Tensor ReduceOver(const Tensor& a, Reducer reducer, std::vector<int> axes,
                   bool keep_dims = false, std::string name = "T_reduce");
 Tensor Mean(const Tensor& a, std::vector<int> axes, bool keep_dims = false);
+// What softmax makes of a row that is -infinity throughout: NaN by the formula,
+// or zeros, which attention gives where a query may attend to no key.
+enum class RowsOfMinusInfinity { kNan, kZeros };
 // Softmax over the last axis, with the maximum subtracted.
-Tensor Softmax(const Tensor& a);
+Tensor Softmax(const Tensor& a,
+               RowsOfMinusInfinity rows = RowsOfMinusInfinity::kNan);
 // Normalises over the last axis; gamma and beta are [last].
 Tensor LayerNorm(const Tensor& a, const Tensor& gamma, const Tensor& beta,
                  double epsilon = 1e-5);

@@ -29,8 +29,15 @@ Outputs CastTo(Node& node, DataType dtype) {
   return OneOutput(y);
 }
 
+// What only matters for types of 4 and 8 bits.
+void IgnoreSmallTypes(const Node& node) {
+  node.Ignore("saturate");
+  node.Ignore("round_mode");
+}
+
 Outputs ConvertCast(Node& node) {
   const int64_t to = node.Int("to", 0);
+  IgnoreSmallTypes(node);
   if (InvolvesSmallType(node)) {
     return ConvertSmallCast(node, static_cast<int>(to));
   }
@@ -42,6 +49,7 @@ Outputs ConvertCast(Node& node) {
 }
 
 Outputs ConvertCastLike(Node& node) {
+  IgnoreSmallTypes(node);
   if (InvolvesSmallType(node)) return ConvertSmallCast(node, node.OnnxType(1));
   return CastTo(node, node.Dtype(1));
 }

@@ -190,6 +190,7 @@ absl::StatusOr<int64_t> RangeLength(Node& node) {
 }
 
 Outputs ConvertRange(Node& node) {
+  node.Ignore("stash_type");  // elements are computed one by one, not summed
   const DataType dtype = node.Dtype(0);
   bool constant = true;
   for (int i = 0; i < 3; ++i) {

@@ -231,6 +231,7 @@ Outputs ConvertLinearAttention(Node& node) {
   const int64_t q_heads = node.Int("q_num_heads", 0);
   const int64_t heads = node.Int("kv_num_heads", 0);
   const std::string rule = node.String("update_rule", "gated_delta");
+  node.Ignore("chunk_size");  // about speed
   double scale = node.Float("scale", 0);
   TF_RETURN_IF_ERROR(node.status());
   const bool gated = rule == "gated" || rule == "gated_delta";

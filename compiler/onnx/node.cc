@@ -1,9 +1,11 @@
 #include "compiler/onnx/node.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/onnx/scope.h"
 #include "compiler/onnx/tensor_proto.h"
+#include "onnx/defs/schema.h"
 
 namespace tilefarm::onnx {
 
@@ -42,7 +44,27 @@ std::optional<TensorType> Node::DeclaredOutput(int i) const {
   return scope_.Declared(proto_.output(i));
 }
 
+absl::Status Node::CheckAttributes() const {
+  const std::string& domain = proto_.domain();
+  if (!domain.empty() && !absl::StartsWith(domain, "ai.onnx")) {
+    return absl::OkStatus();
+  }
+  const pb::OpSchema* schema = pb::OpSchemaRegistry::Schema(
+      op(), static_cast<int>(opset_), domain == "ai.onnx" ? "" : domain);
+  for (const pb::AttributeProto& attribute : proto_.attribute()) {
+    if (asked_for_.contains(attribute.name())) continue;
+    // Exporters' own remarks, which ONNX's checker passes over, too.
+    if (absl::StartsWith(attribute.name(), "__")) continue;
+    if (schema != nullptr && schema->attributes().contains(attribute.name())) {
+      continue;
+    }
+    return Unsupported("attribute ", attribute.name());
+  }
+  return absl::OkStatus();
+}
+
 const pb::AttributeProto* Node::Find(std::string_view name) const {
+  asked_for_.emplace(name);
   for (const pb::AttributeProto& attribute : proto_.attribute()) {
     if (attribute.name() == name) return &attribute;
   }

@@ -2,8 +2,10 @@
 #ifndef TILEFARM_COMPILER_ONNX_NODE_H_
 #define TILEFARM_COMPILER_ONNX_NODE_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,6 +93,9 @@ class Node {
   int64_t Int(std::string_view name, int64_t default_value);
   double Float(std::string_view name, double default_value);
   std::string String(std::string_view name, std::string default_value);
+  // Says that the attribute changes no result here, so that it need not be
+  // read.
+  void Ignore(std::string_view name) const { Find(name); }
   // Empty if absent.
   std::vector<int64_t> Ints(std::string_view name);
   std::vector<double> Floats(std::string_view name);
@@ -122,6 +127,10 @@ class Node {
   std::string Describe() const;
 
   const absl::Status& status() const { return status_; }
+  // Unimplemented if the node has an attribute that neither its conversion
+  // asked for nor Debian's schema of the operator has: a newer one, which may
+  // change what the operator does. For operators of ONNX itself.
+  absl::Status CheckAttributes() const;
 
  private:
   const pb::AttributeProto* Find(std::string_view name) const;
@@ -134,6 +143,7 @@ class Node {
   std::vector<Imported> inputs_;
   GraphBuilder& builder_;
   absl::Status status_;
+  mutable std::set<std::string, std::less<>> asked_for_;  // attributes
 };
 
 using Outputs = absl::StatusOr<std::vector<Imported>>;

@@ -291,6 +291,7 @@ Outputs ConvertInstanceNorm(Node& node) {
 }
 
 Outputs ConvertGroupNorm(Node& node) {
+  node.Ignore("stash_type");  // sums have at least float32
   TF_RETURN_IF_ERROR(CheckImage(node));
   const int64_t channels = node.Shape(0)[1];
   const int64_t groups = node.Int("num_groups", 0);

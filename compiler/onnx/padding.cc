@@ -263,9 +263,9 @@ Outputs ConvertCenterCropPad(Node& node) {
   const TensorType type = node.Type(0);
   std::vector<int64_t> shape = type.shape;
   if (node.Rank(1) != 1) return node.Invalid("the shape is no list");
+  std::vector<int64_t> axes = node.Ints("axes");
   if (node.IsConstant(1)) {
     TF_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, node.ConstInts(1));
-    std::vector<int64_t> axes = node.Ints("axes");
     if (!node.HasAttr("axes")) {
       for (int d = 0; d < type.ndim(); ++d) axes.push_back(d);
     }

@@ -81,6 +81,7 @@ absl::StatusOr<std::vector<Mask>> AxesFromDeclaredOutput(Node& node,
 absl::StatusOr<std::vector<Mask>> ReducedAxes(Node& node, bool keep_dims) {
   const int rank = node.Rank(0);
   std::vector<int64_t> axes = node.Ints("axes");
+  const bool none_if_empty = node.Int("noop_with_empty_axes", 0) != 0;
   if (node.HasInput(1)) {
     TF_RETURN_IF_ERROR(CheckKind(node, 1, DtypeKind::kInteger));
     if (node.Rank(1) > 1) return node.Invalid("axes must be a list");
@@ -93,8 +94,7 @@ absl::StatusOr<std::vector<Mask>> ReducedAxes(Node& node, bool keep_dims) {
     }
   }
   if (axes.empty()) {
-    const bool none = node.Int("noop_with_empty_axes", 0) != 0;
-    return std::vector<Mask>{Mask(static_cast<size_t>(rank), !none)};
+    return std::vector<Mask>{Mask(static_cast<size_t>(rank), !none_if_empty)};
   }
   Mask reduced(static_cast<size_t>(rank));
   for (int64_t axis : axes) {

@@ -106,6 +106,7 @@ absl::StatusOr<std::vector<int64_t>> PartsOf(Node& node, int64_t extent,
 }
 
 Outputs ConvertSplit(Node& node) {
+  node.Ignore("num_outputs");  // where the parts are given as well
   const TensorType type = node.Type(0);
   const int64_t axis = node.NormalizeAxis(node.Int("axis", 0), type.ndim());
   TF_RETURN_IF_ERROR(node.status());

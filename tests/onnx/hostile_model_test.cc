@@ -209,6 +209,19 @@ TEST(HostileModelTest, AllUnknownOperatorsAreListedAtOnce) {
             ::testing::Not(HasSubstr("Relu"))));
 }
 
+TEST(HostileModelTest, AttributesThatNobodyKnowsAreNamed) {
+  const auto model = [](const std::string& name) {
+    return Model(absl::StrCat(
+        "node { op_type: 'Relu' name: 'one' input: 'x' output: 'z' attribute {"
+        " name: '",
+        name, "' type: INT i: 0 } }", kOutput));
+  };
+  EXPECT_ERROR(Import(model("leak")), kUnimplemented,
+               HasSubstr("Relu (node one): attribute leak"));
+  const absl::Status remark = Import(model("__remark"));
+  EXPECT_TRUE(remark.ok()) << remark;
+}
+
 TEST(HostileModelTest, FunctionsThatCallThemselvesEnd) {
   EXPECT_ERROR(
       Import(Model(

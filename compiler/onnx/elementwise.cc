@@ -163,42 +163,30 @@ Outputs ConvertMod(Node& node) {
 
 // A shift by a number of bits that is negative or not less than that of the
 // type leaves nothing but copies of the sign.
-Expr IsShift(const Expr& bits) {
-  const Expr least = ir::ConstOf(bits->dtype, 0);
-  const Expr all = ir::ConstOf(bits->dtype, bits->dtype.bits);
-  return bits->dtype.is_uint()
-             ? ir::LT(bits, all)
-             : ir::And(ir::GE(bits, least), ir::LT(bits, all));
+template <BinaryOp kOp>
+Expr Shift(const Expr& a, const Expr& b) {
+  const Expr zero = ir::ConstOf(a->dtype, 0);
+  Expr within = ir::LT(b, ir::ConstOf(b->dtype, b->dtype.bits));
+  Expr rest = zero;
+  if (!a->dtype.is_uint()) {
+    within = ir::And(ir::GE(b, zero), within);
+    if (kOp == BinaryOp::kShiftRight) {
+      rest = ir::MakeSelect(ir::LT(a, zero), ir::ConstOf(a->dtype, -1), zero);
+    }
+  }
+  const Expr bits = ir::MakeSelect(within, b, zero);
+  return ir::MakeSelect(within, ir::MakeBinary(kOp, a, bits), rest);
 }
 
 Outputs ConvertBitShift(Node& node) {
   const std::string direction = node.String("direction", "");
   if (direction == "LEFT") {
-    return ConvertBinary(
-        node, "left_shift",
-        [](const Expr& a, const Expr& b) {
-          const Expr zero = ir::ConstOf(a->dtype, 0);
-          const Expr usual = IsShift(b);
-          const Expr bits = ir::MakeSelect(usual, b, zero);
-          return ir::MakeSelect(
-              usual, ir::MakeBinary(BinaryOp::kShiftLeft, a, bits), zero);
-        },
-        DtypeKind::kInteger);
+    return ConvertBinary(node, "left_shift", Shift<BinaryOp::kShiftLeft>,
+                         DtypeKind::kInteger);
   }
   if (direction == "RIGHT") {
-    return ConvertBinary(
-        node, "right_shift",
-        [](const Expr& a, const Expr& b) {
-          const Expr zero = ir::ConstOf(a->dtype, 0);
-          const Expr usual = IsShift(b);
-          const Expr bits = ir::MakeSelect(usual, b, zero);
-          const Expr shifted = ir::MakeBinary(BinaryOp::kShiftRight, a, bits);
-          if (a->dtype.is_uint()) return ir::MakeSelect(usual, shifted, zero);
-          const Expr sign =
-              ir::MakeSelect(ir::LT(a, zero), ir::ConstOf(a->dtype, -1), zero);
-          return ir::MakeSelect(usual, shifted, sign);
-        },
-        DtypeKind::kInteger);
+    return ConvertBinary(node, "right_shift", Shift<BinaryOp::kShiftRight>,
+                         DtypeKind::kInteger);
   }
   return node.Invalid("attribute direction='", direction, "'");
 }

@@ -93,15 +93,14 @@ class Node {
   int64_t Int(std::string_view name, int64_t default_value);
   double Float(std::string_view name, double default_value);
   std::string String(std::string_view name, std::string default_value);
-  // Says that the attribute changes no result here, so that it need not be
-  // read.
-  void Ignore(std::string_view name) const { Find(name); }
   // Empty if absent.
   std::vector<int64_t> Ints(std::string_view name);
   std::vector<double> Floats(std::string_view name);
   std::vector<std::string> Strings(std::string_view name);
   const pb::TensorProto* Tensor(std::string_view name);
   const pb::GraphProto* Graph(std::string_view name);
+  // The attribute changes no result where it is not read.
+  void Ignore(std::string_view name) const { Find(name); }
 
   // `axis` counted from the end if negative. Sets status() if it is outside
   // [-rank, rank) and returns 0.

@@ -178,8 +178,10 @@ absl::StatusOr<std::vector<Imported>> Scope::Convert(
     TF_RETURN_IF_ERROR(CheckSmallTypes(node));
     Outputs outputs = convert(node);
     TF_RETURN_IF_ERROR(node.status());
-    if (outputs.ok()) TF_RETURN_IF_ERROR(node.CheckAttributes());
-    if (outputs.ok()) PassSmallTypesOn(node, *outputs);
+    if (outputs.ok()) {
+      TF_RETURN_IF_ERROR(node.CheckAttributes());
+      PassSmallTypesOn(node, *outputs);
+    }
     if (!outputs.ok() && !absl::IsUnimplemented(outputs.status()) &&
         outputs.status().message().find(node.Describe()) ==
             std::string_view::npos) {

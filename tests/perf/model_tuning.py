@@ -32,8 +32,7 @@ def projected_seconds(tasks, defaults):
     """The time of the model, given that of each default schedule."""
     total = 0
     for task, default in zip(tasks, defaults):
-        times = [seconds for seconds in (task["best_seconds"], default) if seconds]
-        total += min(times) * task["weight"]
+        total += min(task["best_seconds"] or default, default) * task["weight"]
     return total
 
 
@@ -52,9 +51,10 @@ def tune(farm, model, arguments):
     if process.wait() != 0:
         sys.exit(f"tune run {model} failed")
     seconds = time.monotonic() - start
-    last = updates[-1][1]["tasks"]
-    defaults = [task["default_seconds"] for task in last]
-    if not all(task["best_seconds"] or task["default_seconds"] for task in last):
+    # Where the default schedule failed, the best one counts from the start on.
+    defaults = [task["default_seconds"] or task["best_seconds"]
+                for task in updates[-1][1]["tasks"]]
+    if not all(defaults):
         sys.exit(f"{model}: a kernel has no time")
     return [(when, update["trials_done"],
              projected_seconds(update["tasks"], defaults))
@@ -105,20 +105,18 @@ def main():
             tune(farm, path[name], arguments))
 
     with tempfile.TemporaryDirectory() as folder:
-        shared = os.path.join(folder, "before.db")
-        with Farm(arguments.bin, db=shared) as farm:
-            for i, name in enumerate(before):
-                add(farm, name, before[:i])
+        shared = os.path.join(folder, "shared")
+        os.mkdir(shared)
+        if before:
+            with Farm(arguments.bin, db=os.path.join(shared, "tune.db")) as farm:
+                for i, name in enumerate(before):
+                    add(farm, name, before[:i])
         for i in range(arguments.repeat):
             copy = os.path.join(folder, f"copy{i}")
-            os.mkdir(copy)
-            if before:
-                for name in os.listdir(folder):
-                    if name.startswith("before.db") and not name.endswith(".lock"):
-                        shutil.copy(os.path.join(folder, name), copy)
-            with Farm(arguments.bin, db=os.path.join(copy, "before.db")) as farm:
+            shutil.copytree(shared, copy, ignore=shutil.ignore_patterns("*.lock"))
+            with Farm(arguments.bin, db=os.path.join(copy, "tune.db")) as farm:
                 add(farm, last, before)
-            if arguments.alone:
+            if arguments.alone and before:
                 with Farm(arguments.bin) as farm:
                     add(farm, last, [])
     finals = {}

@@ -31,19 +31,6 @@ double BytesInto(const StoreView& view, double capacity) {
   return bytes;
 }
 
-// Of everything that the program touches.
-double BytesOf(const LoopNest& nest) {
-  double bytes = 0;
-  for (const NestBuffer& buffer : nest.buffers) {
-    double elements = 1;
-    for (const int64_t extent : buffer.shape) {
-      elements *= static_cast<double>(extent);
-    }
-    bytes += elements * buffer.element_bytes;
-  }
-  return bytes;
-}
-
 double TotalCycles(const std::vector<StoreCost>& stores) {
   double cycles = 1;
   for (const StoreCost& store : stores) {

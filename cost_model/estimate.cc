@@ -14,6 +14,8 @@ namespace {
 // Arithmetic and traffic overlap; this share of the shorter one adds to the
 // longer.
 constexpr double kNotHidden = 0.1;
+// The same of arithmetic and the loads and stores of registers.
+constexpr double kPortsNotHidden = 0.2;
 constexpr double kDivisionCycles = 8;
 constexpr double kFunctionCycles = 8;
 // Cycles to start and end one run of a reduction in registers: the first loads,
@@ -220,7 +222,8 @@ double BytesPerCycle(const CoreModel& core, int cache, bool is_parallel) {
 double CyclesOf(const StoreCost& cost) {
   const double compute = std::max(cost.arithmetic, cost.latency);
   const double memory = cost.ports + cost.masked + cost.spills;
-  double cycles = cost.bands * std::max(compute, memory);
+  double cycles = cost.bands * (std::max(compute, memory) +
+                                kPortsNotHidden * std::min(compute, memory));
   cycles += cost.guards;
   cycles += cost.loops;
   cycles += cost.runs;

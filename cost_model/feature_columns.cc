@@ -108,7 +108,8 @@ constexpr FeatureColumn kCache[] = {
     {"next_bytes", "log of the different bytes with one loop more"},
     {"traffic",
      "log of the bytes moved into the cache: the part's bytes for "
-     "each of its executions, less what the loop around it keeps"},
+     "each of its executions, less what the loop around it keeps; none where "
+     "all buffers fit"},
     {"intensity", "log of the arithmetic operations per byte of traffic"},
 };
 
@@ -125,8 +126,8 @@ constexpr FeatureColumn kRegister[] = {
      "log of the single elements that the band spreads over "
      "lanes"},
     {"more_loads",
-     "log of the loads and shuffles beyond a load a vector, where lanes are "
-     "apart"},
+     "log of the loads and shuffles beyond a load a vector: where lanes are "
+     "apart, and where registers do not hold what is used again"},
     {"pressure", "vectors held at once over vector registers, at most 8"},
     {"spills", "1 where they do not fit"},
     {"ops_per_access", "log of the operations per vector read or written"},

@@ -91,18 +91,36 @@ class ValueVisitor : public ir::Visitor {
     ops.casts += 1;
   }
   void VisitSelect(const ir::SelectNode& node) override {
-    ir::Visitor::VisitSelect(node);
+    VisitCondition(node.condition);
+    Visit(node.true_value);
+    Visit(node.false_value);
     ops.selects += 1;
   }
   void VisitCall(const ir::CallNode& node) override {
-    ir::Visitor::VisitCall(node);
     if (node.op == ir::Intrinsic::kIfThenElse) {
+      VisitCondition(node.args[0]);
+      Visit(node.args[1]);
+      Visit(node.args[2]);
       ops.selects += 1;
-    } else if (node.op == ir::Intrinsic::kFma) {
+      return;
+    }
+    ir::Visitor::VisitCall(node);
+    if (node.op == ir::Intrinsic::kFma) {
       ops.float_fma += 1;
     } else {
       (node.dtype.is_float() ? ops.float_math : ops.int_other) += 1;
     }
+  }
+  // Conditions on loop variables alone compute with them as indices do: mostly
+  // before the inner loop. Only their comparisons count.
+  void VisitCondition(const ir::Expr& condition) {
+    const OpCounts before = ops;
+    const size_t loads_before = loads.size();
+    Visit(condition);
+    if (loads.size() > loads_before) return;
+    ops.int_add = before.int_add;
+    ops.int_mul = before.int_mul;
+    ops.int_div = before.int_div;
   }
   void VisitLoad(const ir::LoadNode& node) override {
     // Its indices are address computations and do not count, but the loads of a
@@ -366,6 +384,25 @@ class Builder {
 };
 
 }  // namespace
+
+double BytesOf(const LoopNest& nest) {
+  std::vector<char> accessed(nest.buffers.size());
+  for (const NestStore& store : nest.stores) {
+    for (const NestAccess& access : store.accesses) {
+      accessed[static_cast<size_t>(access.buffer)] = 1;
+    }
+  }
+  double bytes = 0;
+  for (size_t i = 0; i < nest.buffers.size(); ++i) {
+    if (accessed[i] == 0) continue;
+    double elements = 1;
+    for (const int64_t extent : nest.buffers[i].shape) {
+      elements *= static_cast<double>(extent);
+    }
+    bytes += elements * nest.buffers[i].element_bytes;
+  }
+  return bytes;
+}
 
 LoopNest BuildLoopNest(const ir::PrimFunc& function, NestNames* names) {
   return Builder(function, names).Take();

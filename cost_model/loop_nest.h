@@ -90,6 +90,9 @@ struct LoopNest {
   std::vector<NestStore> stores;  // in program order
 };
 
+// Of all buffers that it accesses.
+double BytesOf(const LoopNest& nest);
+
 // What a person calls the parts of a nest: of each buffer, and of each store
 // its block (empty: none) and its loops.
 struct NestNames {

@@ -129,7 +129,43 @@ void WriteInnerLoops(const StoreView& view, RowWriter& row) {
   row.Skip((kInnerLoops - written) * kInnerLoopColumns);
 }
 
-void WriteNest(const StoreView& view, RowWriter& row) {
+// The loop whose lanes form a vector; depth() if there is none.
+size_t VectorLoop(const StoreView& view) {
+  for (size_t l = view.depth(); l-- > 0;) {
+    if (view.loop(l).kind == ForKind::kVectorized && view.loop(l).extent > 1) {
+      return l;
+    }
+  }
+  return view.depth();
+}
+
+// Registers that one run of the vectorized loop fills; 1 without one.
+double RegistersPerRun(const StoreView& view, const target::Target& target) {
+  const size_t vector = VectorLoop(view);
+  if (vector == view.depth()) return 1;
+  const int element = std::max(view.BufferOf(0).element_bytes, 1);
+  return CeilDiv(static_cast<double>(view.loop(vector).extent),
+                 std::max(target.vector_lanes(element), 1));
+}
+
+// The first loop of the innermost band, which becomes straight-line code.
+// Lowering counts a store for each register when it unrolls.
+size_t BandOf(const StoreView& view, const target::Target& target) {
+  const auto limit = static_cast<double>(view.store().unroll_max_step);
+  double copies = RegistersPerRun(view, target);
+  size_t band = view.depth();
+  for (; band > 0; --band) {
+    const NestLoop& outer = view.loop(band - 1);
+    if (outer.extent == 1 || outer.kind == ForKind::kVectorized) continue;
+    copies *= static_cast<double>(outer.extent);
+    const bool unrolled = outer.kind == ForKind::kUnrolled ||
+                          (outer.kind == ForKind::kSerial && copies <= limit);
+    if (!unrolled) break;
+  }
+  return band;
+}
+
+void WriteNest(const StoreView& view, size_t band, RowWriter& row) {
   const NestStore& store = view.store();
   int loops = 0;
   double reduction = 1, unrolled = 1;
@@ -139,7 +175,7 @@ void WriteNest(const StoreView& view, RowWriter& row) {
     ++loops;
     const double extent = static_cast<double>(loop.extent);
     if (view.IsReduction(l)) reduction *= extent;
-    if (l >= view.band() && loop.kind != ForKind::kVectorized) {
+    if (l >= band && loop.kind != ForKind::kVectorized) {
       unrolled *= extent;
     }
   }
@@ -165,16 +201,6 @@ void WriteNest(const StoreView& view, RowWriter& row) {
     row.Skip(2);
   }
   row.Add(static_cast<double>(store.accesses.size()));
-}
-
-// The loop whose lanes form a vector; depth() if there is none.
-size_t VectorLoop(const StoreView& view) {
-  for (size_t l = view.depth(); l-- > 0;) {
-    if (view.loop(l).kind == ForKind::kVectorized && view.loop(l).extent > 1) {
-      return l;
-    }
-  }
-  return view.depth();
 }
 
 void WriteBuffer(const StoreView& view, size_t access, RowWriter& row) {
@@ -276,7 +302,9 @@ void WriteCurve(const StoreView& view, RowWriter& row) {
   }
 }
 
-void WriteCache(const StoreView& view, double capacity, RowWriter& row) {
+// `all_bytes`: of all buffers of the program.
+void WriteCache(const StoreView& view, double all_bytes, double capacity,
+                RowWriter& row) {
   size_t fit = view.depth();
   while (fit > 0 && view.total_bytes(fit - 1) <= capacity) --fit;
   row.AddLog(view.iterations(fit));
@@ -285,7 +313,10 @@ void WriteCache(const StoreView& view, double capacity, RowWriter& row) {
   while (next > 0 && view.iterations(next) == view.iterations(fit)) --next;
   row.AddLog(view.total_bytes(next));
   double traffic = 0;
-  for (size_t a = 0; a < view.store().accesses.size(); ++a) {
+  // A run finds in a cache what the run before left there.
+  const size_t accesses =
+      all_bytes <= capacity ? 0 : view.store().accesses.size();
+  for (size_t a = 0; a < accesses; ++a) {
     double runs = view.iterations(0) / view.iterations(fit);
     // Data that does not change with the loop around the part is reused.
     if (next < fit && !view.Moves(a, next)) {
@@ -310,9 +341,20 @@ double LoadsOf(const StoreView& view, size_t access, size_t vector,
                                                : 2 * length;
 }
 
-void WriteRegisters(const StoreView& view, const target::Target& target,
-                    RowWriter& row) {
-  const size_t band = view.band();
+// The start of the part of the band that the outermost of its loops that uses
+// the same elements again repeats; depth() where no loop does.
+size_t InnerReuse(const StoreView& view, size_t access, size_t band) {
+  for (size_t l = band; l < view.depth(); ++l) {
+    if (view.loop(l).extent > 1 && view.loop(l).kind != ForKind::kVectorized &&
+        !view.Moves(access, l)) {
+      return l + 1;
+    }
+  }
+  return view.depth();
+}
+
+void WriteRegisters(const StoreView& view, size_t band,
+                    const target::Target& target, RowWriter& row) {
   double kept = 1;
   for (size_t l = band; l-- > 0;) {
     if (view.loop(l).extent == 1) continue;
@@ -325,25 +367,43 @@ void WriteRegisters(const StoreView& view, const target::Target& target,
   const double lanes = std::max(target.vector_lanes(element), 1);
   const double length =
       has_vector ? static_cast<double>(view.loop(vector).extent) : 1;
-  const double registers_per_run = CeilDiv(length, lanes);
+  const double registers_per_run = RegistersPerRun(view, target);
 
-  double accumulators = 0, load_vectors = 0, broadcasts = 0, more_loads = 0;
-  for (size_t a = 0; a < view.store().accesses.size(); ++a) {
+  // The vectors of an access in the nest from depth d on.
+  const auto vectors = [&](size_t access, size_t d) {
     const double elements =
-        view.At(a, band).elements / view.store().accesses[a].group;
-    const bool moves = has_vector && view.Moves(a, vector);
-    const double vectors =
-        moves ? elements / length * registers_per_run : elements;
-    if (a == 0) {
-      accumulators = vectors;
-    } else if (moves) {
-      load_vectors += vectors;
-      more_loads += elements / length *
+        view.At(access, d).elements / view.store().accesses[access].group;
+    return has_vector && view.Moves(access, vector)
+               ? elements / length * registers_per_run
+               : elements;
+  };
+  const double accumulators = vectors(0, band);
+  double load_vectors = 0, broadcasts = 0, more_loads = 0;
+  for (size_t a = 1; a < view.store().accesses.size(); ++a) {
+    const double loaded = vectors(a, band);
+    if (has_vector && view.Moves(a, vector)) {
+      load_vectors += loaded;
+      more_loads += loaded / registers_per_run *
                     (LoadsOf(view, a, vector, length, registers_per_run) -
                      registers_per_run);
     } else {
-      broadcasts += vectors;
+      broadcasts += loaded;
     }
+  }
+  // The accumulators, one row of loads, one broadcast.
+  const double held =
+      accumulators + std::min(load_vectors, registers_per_run) + 1;
+  const double registers = std::max(target.vector_registers, 1);
+  const double pressure = held / registers;
+  // What loops of the band use again has the other registers; the part of it
+  // that they do not hold is loaded for each use.
+  const double uses = view.iterations(band) / length * registers_per_run;
+  double left = std::max(registers - accumulators, 0.0);
+  for (size_t a = 1; a < view.store().accesses.size(); ++a) {
+    const double reused = vectors(a, InnerReuse(view, a, band));
+    const double held = reused == 1 ? 1 : std::min(reused, left);
+    left = std::max(left - held, 0.0);
+    more_loads += std::max(uses - vectors(a, band), 0.0) * (1 - held / reused);
   }
   row.AddLog(view.iterations(band));
   row.AddLog(accumulators);
@@ -351,10 +411,6 @@ void WriteRegisters(const StoreView& view, const target::Target& target,
   row.AddLog(load_vectors);
   row.AddLog(broadcasts);
   row.AddLog(more_loads);
-  // The accumulators, one row of loads, one broadcast.
-  const double held =
-      accumulators + std::min(load_vectors, registers_per_run) + 1;
-  const double pressure = held / std::max(target.vector_registers, 1);
   row.Add(std::min(pressure, kMaxPressure));
   row.AddFlag(pressure > 1);
   const double operations =
@@ -390,15 +446,18 @@ void WriteStoreFeatures(const LoopNest& nest, const NestStore& store,
   WriteLoopKind(view, ForKind::kUnrolled, row);
   WriteLoopKind(view, ForKind::kParallel, row);
   WriteInnerLoops(view, row);
-  WriteNest(view, row);
+  const size_t band = BandOf(view, target);
+  WriteNest(view, band, row);
   const size_t buffers = std::min<size_t>(view.order().size(), kBuffers);
   for (size_t i = 0; i < buffers; ++i) WriteBuffer(view, view.order()[i], row);
   row.Skip(static_cast<int>(kBuffers - buffers) * kBufferColumns);
   WriteCurve(view, row);
-  WriteCache(view, static_cast<double>(target.caches.l1_bytes), row);
-  WriteCache(view, static_cast<double>(target.caches.l2_bytes), row);
-  WriteCache(view, static_cast<double>(target.caches.l3_bytes), row);
-  WriteRegisters(view, target, row);
+  const double all_bytes = BytesOf(nest);
+  for (const int64_t capacity : {target.caches.l1_bytes, target.caches.l2_bytes,
+                                 target.caches.l3_bytes}) {
+    WriteCache(view, all_bytes, static_cast<double>(capacity), row);
+  }
+  WriteRegisters(view, band, target, row);
   WriteParallel(view, target, row);
   // Computed later, from all stores together: estimate.h.
   row.Skip(kEstimateColumns);

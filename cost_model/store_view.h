@@ -47,7 +47,6 @@ class StoreView {
       }
     }
     OrderAccesses();
-    FindBand();
   }
 
   size_t depth() const { return depth_; }
@@ -61,8 +60,6 @@ class StoreView {
   const NestBuffer& BufferOf(size_t access) const {
     return nest_.buffers[store_.accesses[access].buffer];
   }
-  // The first loop of the innermost band, which becomes straight-line code.
-  size_t band() const { return band_; }
   // Access numbers: the written one, then by bytes touched.
   std::span<const size_t> order() const { return order_; }
 
@@ -115,8 +112,10 @@ class StoreView {
     };
     for (size_t dim = 0; dim < dims; ++dim) count(dim);
     double elements = 1, run = 1;  // touched, and adjacent
+    double moving = 1;             // iterations of loops that move the access
     for (size_t d = depth_ + 1; d-- > 0;) {
       const bool moves = d < depth_ && Moves(access, d);
+      if (moves) moving *= static_cast<double>(loop(d).extent);
       // A loop that repeats the part, all of which was touched, changes
       // nothing.
       if (d < depth_ && !moves && footprints_.back().elements == elements) {
@@ -138,7 +137,7 @@ class StoreView {
           adjacent = adjacent && counts[dim] == size(dim);
         }
       }
-      f.elements = std::min(elements, iterations_[d] * std::max(a.loads, 1) +
+      f.elements = std::min(elements, moving * std::max(a.loads, 1) * a.group +
                                           (a.loads > 0 && a.writes ? 1 : 0));
       f.bytes = f.elements * element;
       f.lines =
@@ -155,24 +154,9 @@ class StoreView {
     });
   }
 
-  void FindBand() {
-    band_ = depth_;
-    int64_t copies = 1;
-    for (; band_ > 0; --band_) {
-      const NestLoop& outer = loop(band_ - 1);
-      if (outer.extent == 1 || outer.kind == ir::ForKind::kVectorized) continue;
-      copies *= outer.extent;
-      const bool unrolled = outer.kind == ir::ForKind::kUnrolled ||
-                            (outer.kind == ir::ForKind::kSerial &&
-                             copies <= store_.unroll_max_step);
-      if (!unrolled) return;
-    }
-  }
-
   const LoopNest& nest_;
   const NestStore& store_;
   const size_t depth_;
-  size_t band_ = 0;
   // Stored inline except for very deep nests.
   absl::InlinedVector<double, 40> iterations_;
   absl::InlinedVector<double, 40> total_bytes_;

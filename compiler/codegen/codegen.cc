@@ -126,7 +126,7 @@ absl::StatusOr<std::string> EmitFile(std::span<const LoweredFunction> functions,
   TF_ASSIGN_OR_RETURN(
       std::unique_ptr<llvm::Module> module,
       BuildModule(functions, options, /*optimized=*/true, context, *machine));
-  return EmitCode(*module, *machine, type);
+  return EmitScheduledCode(*module, *machine, type);
 }
 
 }  // namespace

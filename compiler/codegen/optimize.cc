@@ -1,11 +1,19 @@
 #include "compiler/codegen/optimize.h"
 
+#include <map>
+#include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/CodeGen/MachineOptimizationRemarkEmitter.h"
+#include "llvm/IR/DiagnosticHandler.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/raw_ostream.h"
@@ -23,6 +31,7 @@
 #include "llvm/Transforms/Scalar/LoopRotation.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 namespace tilefarm::codegen {
 
@@ -136,6 +145,81 @@ void OptimizeUnscheduled(llvm::Module& module, llvm::TargetMachine& machine) {
   });
 }
 
+namespace {
+
+// What each function of a module stores to the stack and loads from it for want
+// of registers: values, as often as LLVM estimates that a call executes them.
+using Spills = std::map<std::string, double>;
+
+// Adds up what the register allocator's remarks report.
+class SpillCounter : public llvm::DiagnosticHandler {
+ public:
+  explicit SpillCounter(Spills* spills) : spills_(*spills) {}
+
+  bool isMissedOptRemarkEnabled(llvm::StringRef pass) const override {
+    return pass == kPass;
+  }
+  bool isAnyRemarkEnabled() const override { return true; }
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    const auto* remark =
+        llvm::dyn_cast<llvm::MachineOptimizationRemarkMissed>(&info);
+    if (remark == nullptr) return false;
+    // Those of loops are part of the function's.
+    if (remark->getRemarkName() != "SpillReloadCopies") return true;
+    for (const auto& argument : remark->getArgs()) {
+      double times = 0;
+      if (llvm::is_contained(
+              {"TotalSpillsCost", "TotalReloadsCost", "TotalFoldedSpillsCost",
+               "TotalFoldedReloadsCost"},
+              llvm::StringRef(argument.Key)) &&
+          llvm::to_float(argument.Val, times) && times > 0) {
+        spills_[remark->getFunction().getName().str()] += times;
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr llvm::StringLiteral kPass = "regalloc";
+  Spills& spills_;
+};
+
+// Leaves the instructions of some functions in the order of the IR.
+class SchedulerGate : public llvm::OptPassGate {
+ public:
+  explicit SchedulerGate(const std::set<std::string>& unscheduled) {
+    for (const std::string& function : unscheduled) {
+      descriptions_.insert(absl::StrCat("function (", function, ")"));
+    }
+  }
+  bool isEnabled() const override { return !descriptions_.empty(); }
+  bool shouldRunPass(llvm::StringRef pass,
+                     llvm::StringRef description) override {
+    return pass != "Machine Instruction Scheduler" ||
+           !descriptions_.contains(description.str());
+  }
+
+ private:
+  std::set<std::string> descriptions_;
+};
+
+// `spills` is filled.
+absl::StatusOr<std::string> EmitCounting(
+    llvm::Module& module, llvm::TargetMachine& machine,
+    llvm::CodeGenFileType type, const std::set<std::string>& unscheduled,
+    Spills* spills) {
+  llvm::LLVMContext& context = module.getContext();
+  SchedulerGate gate(unscheduled);
+  context.setOptPassGate(gate);
+  context.setDiagnosticHandler(std::make_unique<SpillCounter>(spills));
+  absl::StatusOr<std::string> code = EmitCode(module, machine, type);
+  context.setDiagnosticHandler(std::make_unique<llvm::DiagnosticHandler>());
+  context.setOptPassGate(llvm::getGlobalPassGate());
+  return code;
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> EmitCode(llvm::Module& module,
                                      llvm::TargetMachine& machine,
                                      llvm::CodeGenFileType type) {
@@ -147,6 +231,30 @@ absl::StatusOr<std::string> EmitCode(llvm::Module& module,
   }
   passes.run(module);
   return std::string(bytes.data(), bytes.size());
+}
+
+absl::StatusOr<std::string> EmitScheduledCode(llvm::Module& module,
+                                              llvm::TargetMachine& machine,
+                                              llvm::CodeGenFileType type) {
+  // Code generation changes its module.
+  const auto emit = [&](const std::set<std::string>& unscheduled,
+                        Spills* spills) {
+    const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
+    return EmitCounting(*copy, machine, type, unscheduled, spills);
+  };
+  Spills spills, others;
+  TF_ASSIGN_OR_RETURN(std::string code, emit({}, &spills));
+  std::set<std::string> unscheduled;
+  for (const auto& [function, times] : spills) unscheduled.insert(function);
+  if (unscheduled.empty()) return code;
+  TF_ASSIGN_OR_RETURN(std::string other, emit(unscheduled, &others));
+  const size_t removed =
+      std::erase_if(unscheduled, [&](const std::string& function) {
+        return others[function] >= spills[function];
+      });
+  if (removed == 0) return other;
+  if (unscheduled.empty()) return code;
+  return emit(unscheduled, &others);
 }
 
 }  // namespace tilefarm::codegen

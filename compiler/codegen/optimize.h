@@ -29,6 +29,13 @@ void OptimizeUnscheduled(llvm::Module& module, llvm::TargetMachine& machine);
 absl::StatusOr<std::string> EmitCode(llvm::Module& module,
                                      llvm::TargetMachine& machine,
                                      llvm::CodeGenFileType type);
+// Of scheduled code, which was emitted so that a tile that fits the registers
+// stays in them. LLVM's scheduler moves loads ahead, which helps, or makes some
+// of the tile spill, which can take twice the time: the code is generated in
+// both orders then, and the one that spills less is taken.
+absl::StatusOr<std::string> EmitScheduledCode(llvm::Module& module,
+                                              llvm::TargetMachine& machine,
+                                              llvm::CodeGenFileType type);
 
 }  // namespace tilefarm::codegen
 

@@ -84,6 +84,17 @@ class SteadyConditions : public ir::Visitor {
     for (const Expr& part : parts) Consider(part);
     Visitor::VisitIf(s);
   }
+  // Values that are read under a condition, such as those of padded inputs.
+  void VisitStore(const ir::StoreNode& s) override {
+    if (runs_ < least_) return;
+    ir::PostOrderExprs(s.value, [&](const Expr& e) {
+      const auto* call = ir::As<ir::CallNode>(e);
+      if (call == nullptr || call->op != ir::Intrinsic::kIfThenElse) return;
+      std::vector<Expr> parts;
+      SplitConjunction(call->args[0], parts);
+      for (const Expr& part : parts) Consider(part);
+    });
+  }
 
  private:
   void Consider(const Expr& condition) {

@@ -74,11 +74,11 @@ absl::StatusOr<ir::Stmt> CheckIterations(const ir::Stmt& stmt);
 // the widest dimension of a tile stay.
 ir::Stmt BoundReductions(const ir::Stmt& stmt);
 
-// Plain form. Removes guards from the steady state: loops get exact extents;
-// serial loops are cut where a guard below starts or stops to hold; otherwise
-// full tiles run a copy of the code without guards. Guards of a small share of
-// all work stay. Parts with at most a sixteenth of the iterations are not
-// unrolled by pragmas.
+// Plain form. Removes guards from the steady state, those of statements and of
+// values that are read under a condition: loops get exact extents; serial loops
+// are cut where a guard below starts or stops to hold; otherwise full tiles run
+// a copy of the code without guards. Guards of a small share of all work stay.
+// Parts with at most a sixteenth of the iterations are not unrolled by pragmas.
 ir::Stmt PartitionGuards(const ir::Stmt& stmt);
 
 // Plain form to flat form, including parameters; applies storage_align and the

@@ -11,6 +11,9 @@ namespace {
 // are the first candidates, and some of the search's own. Small budgets spend
 // at most half on it.
 constexpr int64_t kWarmUp = 8;
+// The warm-up goes around the tasks in turns of so many trials: after the first
+// turn, each has a schedule that is not far from its best.
+constexpr int64_t kWarmUpTurn = 4;
 // A task that failed throughout its warm-up keeps getting warm-up trials up to
 // this number, because the job fails without a time for it.
 constexpr int64_t kMostWithoutTime = 32;
@@ -178,6 +181,18 @@ const TaskScheduler::Progress* TaskScheduler::Fewest(double seconds) const {
   return fewest;
 }
 
+const TaskScheduler::Progress* TaskScheduler::NextToWarmUp() const {
+  const Progress* next = nullptr;
+  for (const Progress& one : tasks_) {
+    if (!NeedsWarmUp(one)) continue;
+    const auto turns = [](const Progress& of) {
+      return of.trials / kWarmUpTurn;
+    };
+    if (next == nullptr || turns(one) < turns(*next)) next = &one;
+  }
+  return next;
+}
+
 TaskScheduler::Grant TaskScheduler::GrantFor(const Progress& progress,
                                              int64_t most) const {
   return {static_cast<int>(&progress - tasks_.data()), most};
@@ -190,10 +205,10 @@ std::optional<TaskScheduler::Grant> TaskScheduler::Next() const {
     left += one.exhausted ? 0 : 1;
   }
   if (left == 0) return std::nullopt;
-  for (const Progress& one : tasks_) {
-    if (!NeedsWarmUp(one)) continue;
-    return GrantFor(one,
-                    one.trials < warm_up_ ? warm_up_ - one.trials : warm_up_);
+  if (const Progress* next = NextToWarmUp()) {
+    const int64_t turn = kWarmUpTurn - next->trials % kWarmUpTurn;
+    const int64_t left = warm_up_ - next->trials;
+    return GrantFor(*next, left > 0 ? std::min(turn, left) : turn);
   }
   const int64_t most = left > 1 ? kRound : std::numeric_limits<int64_t>::max();
   const double negligible = NegligibleSeconds();

@@ -16,7 +16,7 @@
 //   idle_i     those of them without a gain since the last gain
 //
 // Around this choice:
-//   1. Every task first gets a few warm-up trials, in the order of the tasks.
+//   1. Every task first gets a few warm-up trials, in turns.
 //   2. Every task keeps a least share of the trials, so that a wrong estimate
 //      never starves it.
 //   3. A task whose whole time is far less than an even trial's part of the sum
@@ -109,6 +109,8 @@ class TaskScheduler {
 
   void Learn(Progress& progress, double seconds);
   bool NeedsWarmUp(const Progress& progress) const;
+  // The first of those with the fewest turns. Null: none needs it.
+  const Progress* NextToWarmUp() const;
   bool WarmedUp() const;
   // Tasks whose weighted time is below this are negligible; 0: none is.
   double NegligibleSeconds() const;

@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
   const bool guided = options_.strategy == Strategy::kEvolutionary &&
                       model_->trained() && known >= warm_up;
   const size_t want = static_cast<size_t>(std::max(count, 0));
-  TF_RETURN_IF_ERROR(TakeFirst(want, &proposals));
+  TF_RETURN_IF_ERROR(TakeFirst((want + 1) / 2, &proposals));
   TF_RETURN_IF_ERROR(TakeSuggestions(
       std::min(want - proposals.size(),
                (want + kProposalsPerSuggestion - 1) / kProposalsPerSuggestion),

@@ -132,6 +132,23 @@ absl::Status EvolutionarySearch::TakeDrafts(size_t want,
   std::stable_sort(
       drafts.begin(), drafts.end(),
       [](const Draft& x, const Draft& y) { return x.cycles < y.cycles; });
+  if (model_->trained()) {
+    std::vector<const cost_model::FeatureRows*> rows;
+    for (const Draft& draft : drafts)
+      rows.push_back(&draft.individual.features);
+    const std::vector<float> predicted = model_->Predict(rows);
+    for (size_t i = 0; i < drafts.size(); ++i) {
+      drafts[i].individual.predicted = predicted[i];
+    }
+  }
+  // A model of other tasks, or of few results, does not decide alone.
+  const auto favourite = [&](size_t turn) -> size_t {
+    if (rng_.Chance(kBlindDrafts)) return rng_.Below(drafts.size());
+    if (!model_->trained() || turn / kDraftsPerShare % 2 == 1) return 0;
+    const auto best = std::ranges::max_element(
+        drafts, {}, [](const Draft& d) { return d.individual.predicted; });
+    return static_cast<size_t>(best - drafts.begin());
+  };
   // The first remaining draft of the sketch that deserves a trial, if any does.
   const auto deserving = [&]() -> std::optional<size_t> {
     std::vector<double> guesses(space_->sketches().size(),
@@ -150,7 +167,7 @@ absl::Status EvolutionarySearch::TakeDrafts(size_t want,
   for (size_t turn = 0; proposals->size() < want && !drafts.empty(); ++turn) {
     std::optional<size_t> at;
     if (turn % kDraftsPerShare == 0) at = deserving();
-    if (!at) at = rng_.Chance(kBlindDrafts) ? rng_.Below(drafts.size()) : 0;
+    if (!at) at = favourite(turn);
     Individual individual = std::move(drafts[*at].individual);
     drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(*at));
     TF_RETURN_IF_ERROR(Take(std::move(individual), proposals));

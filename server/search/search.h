@@ -39,9 +39,9 @@ struct SearchOptions {
   int initial_random = 32;  // trials before the model is trusted
   int retrain_every = 8;    // outcomes between trainings, growing with size
   std::string fingerprint;  // part of the candidate id
-  // Complete traces that are proposed before all others, in the space or not:
-  // the schedules that a user without records gets, so that the result of
-  // tuning is not slower.
+  // Complete traces, in the space or not, of which the first is proposed before
+  // all others: the schedule that a user without records gets, so that the
+  // result of tuning is not slower. The rest are half of the next proposals.
   std::vector<std::string> first_traces;
 };
 

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
 #include "base/rng.h"
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
@@ -112,8 +113,7 @@ absl::StatusOr<double> Time(const ir::PrimFuncPtr& function,
   const auto& packed = artifact.packed_parameters[0];
   for (size_t i = 0; i < function->params.size(); ++i) {
     const ir::BufferNode& param = *function->params[i];
-    size_t bytes = static_cast<size_t>(param.dtype.bytes());
-    for (int64_t extent : param.shape) bytes *= static_cast<size_t>(extent);
+    auto bytes = static_cast<size_t>(ir::MemoryBytes(param).value_or(0));
     if (std::ranges::count(packed, static_cast<int>(i)) > 0) {
       bytes = reinterpret_cast<size_t (*)(int)>(
           library.Find("kernel_packed_bytes"))(static_cast<int>(i));
@@ -141,16 +141,37 @@ absl::StatusOr<double> Time(const ir::PrimFuncPtr& function,
 struct Point {
   double cycles = 0;
   double time = std::numeric_limits<double>::infinity();
-  std::string trace;
+  std::string trace, terms;
 };
+
+// What the estimate is made of: a line a store, in thousands of cycles.
+std::string Terms(const cost_model::FeatureRows& rows,
+                  const target::Target& target) {
+  std::string text;
+  for (const cost_model::StoreCost& cost :
+       cost_model::CostsOf(rows, target, cost_model::CoreModel())) {
+    const double k = 1e-3 * cost.bands;
+    absl::StrAppendFormat(
+        &text,
+        "             %7.0f: %.0f bands, arithmetic %.0f, latency %.0f, ports "
+        "%.0f, masked %.0f, spills %.0f, guards %.0f, loops %.0f, runs %.0f, "
+        "traffic %.0f %.0f %.0f\n",
+        cost_model::CyclesOf(cost) * 1e-3, cost.bands, k * cost.arithmetic,
+        k * cost.latency, k * cost.ports, k * cost.masked, k * cost.spills,
+        1e-3 * cost.guards, 1e-3 * cost.loops, 1e-3 * cost.runs,
+        1e-3 * cost.traffic[0], 1e-3 * cost.traffic[1], 1e-3 * cost.traffic[2]);
+  }
+  return text;
+}
 
 absl::StatusOr<Point> Look(const schedule::Schedule& schedule,
                            const target::Target& target) {
   Point point;
   const ir::PrimFuncPtr function = schedule.module().functions[0];
-  point.cycles = cost_model::EstimateCycles(
-                     cost_model::ExtractFeatures(*function, target), target) *
-                 1e-6;
+  const cost_model::FeatureRows rows =
+      cost_model::ExtractFeatures(*function, target);
+  point.cycles = cost_model::EstimateCycles(rows, target) * 1e-6;
+  point.terms = Terms(rows, target);
   TF_ASSIGN_OR_RETURN(point.time, Time(function, target));
   point.trace = schedule.trace().Print();
   return point;
@@ -217,7 +238,8 @@ absl::Status Report(const ir::PrimFuncPtr& function, int uses,
   if (options.points) {
     std::ranges::sort(points, {}, &Point::time);
     for (const Point& point : points) {
-      std::printf("    %8.3f ms  est %8.2f\n", point.time, point.cycles);
+      std::printf("    %8.3f ms  est %8.2f\n%s", point.time, point.cycles,
+                  point.terms.c_str());
     }
   }
   if (options.traces) {
@@ -269,7 +291,8 @@ int Main(int argc, char** argv) {
   app.add_option("--dim", options.dims);
   app.add_option("--only", options.only, "functions whose name has this");
   app.add_option("--samples", options.samples, "points of the space");
-  app.add_flag("--points", options.points, "print every point");
+  app.add_flag("--points", options.points,
+               "print every point, and what its estimate is made of");
   app.add_flag("--traces", options.traces, "print programs and traces");
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Run(options);

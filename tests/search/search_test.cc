@@ -13,6 +13,7 @@
 
 #include "base/rng.h"
 #include "compiler/ir/structural.h"
+#include "cost_model/feature_columns.h"
 #include "server/search/individual.h"
 #include "server/search/sketch_shares.h"
 #include "tests/space/space_test_programs.h"
@@ -90,6 +91,52 @@ class NotingModel : public cost_model::CostModel {
 
   std::vector<cost_model::Sample> taught;
 };
+
+// Trained before the search starts, on others' results; it likes many
+// accumulators, or few.
+class OpinionatedModel : public NotingModel {
+ public:
+  explicit OpinionatedModel(float sign) : sign_(sign) {}
+  bool trained() const override { return true; }
+  std::vector<float> Predict(std::span<const cost_model::FeatureRows* const>
+                                 candidates) const override {
+    const std::vector<std::string> names = cost_model::FeatureNames();
+    const auto at = static_cast<size_t>(
+        std::ranges::find(names, "register.accumulators") - names.begin());
+    std::vector<float> scores;
+    for (const cost_model::FeatureRows* rows : candidates) {
+      float most = 0;
+      for (size_t row = 0; row < rows->values.size();
+           row += cost_model::kColumns) {
+        most = std::max(most, rows->values[row + at]);
+      }
+      scores.push_back(sign_ * most);
+    }
+    return scores;
+  }
+
+ private:
+  const float sign_;
+};
+
+TEST_F(SearchTest, AModelOfOtherTasksChoosesSomeOfTheDrafts) {
+  auto created =
+      DesignSpace::Create(space::MatmulRelu(64, 64, 64), space::TestTarget());
+  ASSERT_TRUE(created.ok());
+  const std::shared_ptr<const DesignSpace> space = *std::move(created);
+  // The mean of the logarithms over the first proposals of some seeds.
+  const auto accumulators = [&](float sign) {
+    float sum = 0;
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      const auto search = *Search::Create(
+          space, space::TestTarget(), "task",
+          std::make_shared<OpinionatedModel>(sign), {.seed = seed}, {});
+      for (const Proposal& one : *search->Propose(8)) sum += one.predicted;
+    }
+    return sign * sum / (8 * 8);
+  };
+  EXPECT_GT(accumulators(1), accumulators(-1) + 0.5F);
+}
 
 TEST_F(SearchTest, ACandidateMeasuredAgainIsLearntAgain) {
   auto created =

@@ -168,6 +168,23 @@ TEST(TaskSchedulerTest, EveryTaskIsWarmedUpAndKeepsALeastShare) {
   EXPECT_GE(trials[0], 1500);
 }
 
+TEST(TaskSchedulerTest, WarmUpGoesAroundInTurns) {
+  TaskScheduler scheduler = SchedulerOf({{}, {}, {}}, 1000);
+  std::vector<int> tasks;
+  for (int64_t sum = 0; sum < 24;) {
+    const auto grant = *scheduler.Next();
+    EXPECT_LE(grant.most, 4);
+    // A proposal may be smaller than the grant; the turn goes on.
+    const int64_t count = std::min<int64_t>(grant.most, 3);
+    scheduler.Proposed(grant.task, count);
+    if (tasks.empty() || tasks.back() != grant.task) {
+      tasks.push_back(grant.task);
+    }
+    sum += count;
+  }
+  EXPECT_THAT(tasks, ElementsAre(0, 1, 2, 0, 1, 2));
+}
+
 TEST(TaskSchedulerTest, WeightsDecideBetweenEqualTasks) {
   const std::vector<int64_t> trials =
       Simulate({{.weight = 10}, {.weight = 1}}, 400);

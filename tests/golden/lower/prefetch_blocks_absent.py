@@ -129,6 +129,6 @@ class Module:
                 vn, vm, vk = T.axis.remap("SSR", [n, m, k])
                 for i in T.unroll(8):
                     for j in T.vectorized(32):
-                        C[vm * 8 + i, vn * 32 + j] = C[vm * 8 + i, vn * 32 + j] + A[vm * 8 + i, vk] * T.if_then_else(vn >= 3, B[vn - 3, vk, j], T.float32(0))
+                        C[vm * 8 + i, vn * 32 + j] = C[vm * 8 + i, vn * 32 + j] + A[vm * 8 + i, vk] * T.if_then_else(vn * 5 % 8 >= 3, B[vn * 5 % 8 - 3, vk, j], T.float32(0))
 # CHECK: def once
 # CHECK-NOT: prefetch

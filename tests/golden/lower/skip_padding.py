@@ -31,8 +31,8 @@ class Module:
     # CHECK-NEXT: A[h + r + T.max(0, 1 - h) - 1, w + 1, k] * W[r + T.max(0, 1 - h), 2, k, o]
     # Without the annotation zeros are added.
     # CHECK-LABEL: def added(
-    # CHECK: C[h, w] = C[h, w] + T.if_then_else(
-    # CHECK-NOT: for
+    # CHECK: C[h, 0] = C[h, 0] + T.float32(0.0) * W[0]
+    # CHECK: C[h, 13] = C[h, 13] + T.float32(0.0) * W[2]
     @T.prim_func
     def added(A: T.Buffer((14, 14), "float32"), W: T.Buffer((3,), "float32"), C: T.Buffer((14, 14), "float32")):
         for h, w, s in T.grid(14, 14, 3):
@@ -43,7 +43,7 @@ class Module:
     # What a maximum takes from outside is left out where it is the identity,
     # and 0 is not.
     # CHECK-LABEL: def largest(
-    # CHECK: C[h, w] = T.max(C[h, w], T.if_then_else(
+    # CHECK: C[h, 0] = T.max(C[h, 0], T.float32(0.0))
     @T.prim_func
     def largest(A: T.Buffer((14, 14), "float32"), C: T.Buffer((14, 14), "float32")):
         for h, w, s in T.grid(14, 14, 3):

@@ -11,9 +11,10 @@ FeatureRows FeaturesOf(const LoopNest& nest, const target::Target& target) {
   FeatureRows features;
   features.rows = static_cast<int>(nest.stores.size());
   features.values.resize(nest.stores.size() * kColumns);
+  const double all_bytes = BytesOf(nest);
   std::span<float> rest = features.values;
   for (const NestStore& store : nest.stores) {
-    WriteStoreFeatures(nest, store, target, rest.first(kColumns));
+    WriteStoreFeatures(nest, store, all_bytes, target, rest.first(kColumns));
     rest = rest.subspan(kColumns);
   }
   WriteEstimate(features, target);

@@ -401,9 +401,9 @@ void WriteRegisters(const StoreView& view, size_t band,
   double left = std::max(registers - accumulators, 0.0);
   for (size_t a = 1; a < view.store().accesses.size(); ++a) {
     const double reused = vectors(a, InnerReuse(view, a, band));
-    const double held = reused == 1 ? 1 : std::min(reused, left);
-    left = std::max(left - held, 0.0);
-    more_loads += std::max(uses - vectors(a, band), 0.0) * (1 - held / reused);
+    const double stays = reused == 1 ? 1 : std::min(reused, left);
+    left = std::max(left - stays, 0.0);
+    more_loads += std::max(uses - vectors(a, band), 0.0) * (1 - stays / reused);
   }
   row.AddLog(view.iterations(band));
   row.AddLog(accumulators);
@@ -438,7 +438,8 @@ void WriteParallel(const StoreView& view, const target::Target& target,
 }  // namespace
 
 void WriteStoreFeatures(const LoopNest& nest, const NestStore& store,
-                        const target::Target& target, std::span<float> out) {
+                        double all_bytes, const target::Target& target,
+                        std::span<float> out) {
   const StoreView view(nest, store);
   RowWriter row(out);
   WriteOps(view, row);
@@ -452,7 +453,6 @@ void WriteStoreFeatures(const LoopNest& nest, const NestStore& store,
   for (size_t i = 0; i < buffers; ++i) WriteBuffer(view, view.order()[i], row);
   row.Skip(static_cast<int>(kBuffers - buffers) * kBufferColumns);
   WriteCurve(view, row);
-  const double all_bytes = BytesOf(nest);
   for (const int64_t capacity : {target.caches.l1_bytes, target.caches.l2_bytes,
                                  target.caches.l3_bytes}) {
     WriteCache(view, all_bytes, static_cast<double>(capacity), row);

@@ -9,9 +9,10 @@
 
 namespace tilefarm::cost_model {
 
-// Writes kColumns values.
+// Writes kColumns values. `all_bytes`: BytesOf(nest).
 void WriteStoreFeatures(const LoopNest& nest, const NestStore& store,
-                        const target::Target& target, std::span<float> row);
+                        double all_bytes, const target::Target& target,
+                        std::span<float> row);
 
 }  // namespace tilefarm::cost_model
 

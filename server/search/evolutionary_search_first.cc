@@ -134,8 +134,9 @@ absl::Status EvolutionarySearch::TakeDrafts(size_t want,
       [](const Draft& x, const Draft& y) { return x.cycles < y.cycles; });
   if (model_->trained()) {
     std::vector<const cost_model::FeatureRows*> rows;
-    for (const Draft& draft : drafts)
+    for (const Draft& draft : drafts) {
       rows.push_back(&draft.individual.features);
+    }
     const std::vector<float> predicted = model_->Predict(rows);
     for (size_t i = 0; i < drafts.size(); ++i) {
       drafts[i].individual.predicted = predicted[i];

@@ -385,6 +385,12 @@ class Builder {
 
 }  // namespace
 
+double NestBuffer::bytes() const {
+  double bytes = element_bytes;
+  for (const int64_t extent : shape) bytes *= static_cast<double>(extent);
+  return bytes;
+}
+
 double BytesOf(const LoopNest& nest) {
   std::vector<char> accessed(nest.buffers.size());
   for (const NestStore& store : nest.stores) {
@@ -394,12 +400,7 @@ double BytesOf(const LoopNest& nest) {
   }
   double bytes = 0;
   for (size_t i = 0; i < nest.buffers.size(); ++i) {
-    if (accessed[i] == 0) continue;
-    double elements = 1;
-    for (const int64_t extent : nest.buffers[i].shape) {
-      elements *= static_cast<double>(extent);
-    }
-    bytes += elements * nest.buffers[i].element_bytes;
+    if (accessed[i] != 0) bytes += nest.buffers[i].bytes();
   }
   return bytes;
 }

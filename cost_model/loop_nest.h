@@ -53,6 +53,8 @@ struct NestBuffer {
   int element_bytes = 4;
   std::vector<int64_t> shape;
   bool intermediate = false;  // allocated by the program
+
+  double bytes() const;
 };
 
 // All accesses of a store to one buffer. `strides` and `spans` have, for each

@@ -190,11 +190,7 @@ void WriteNest(const StoreView& view, size_t band, RowWriter& row) {
   row.AddLog(unrolled);
   const NestBuffer& written = view.BufferOf(0);
   if (written.intermediate) {
-    double bytes = written.element_bytes;
-    for (const int64_t extent : written.shape) {
-      bytes *= static_cast<double>(extent);
-    }
-    row.AddLog(bytes);
+    row.AddLog(written.bytes());
     const size_t d = std::min<size_t>(store.alloc_depth, view.depth());
     row.AddLog(view.iterations(0) / view.iterations(d));
   } else {

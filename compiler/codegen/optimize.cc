@@ -184,7 +184,9 @@ class SpillCounter : public llvm::DiagnosticHandler {
   Spills& spills_;
 };
 
-// Leaves the instructions of some functions in the order of the IR.
+// Leaves the instructions of some functions in the order of the IR. LLVM has no
+// constants for the names here; tests/golden/codegen/least_spills.py holds
+// them.
 class SchedulerGate : public llvm::OptPassGate {
  public:
   explicit SchedulerGate(const std::set<std::string>& unscheduled) {
@@ -203,7 +205,7 @@ class SchedulerGate : public llvm::OptPassGate {
   std::set<std::string> descriptions_;
 };
 
-// `spills` is filled.
+// As EmitCode; adds to `spills`.
 absl::StatusOr<std::string> EmitCounting(
     llvm::Module& module, llvm::TargetMachine& machine,
     llvm::CodeGenFileType type, const std::set<std::string>& unscheduled,

@@ -8,8 +8,8 @@ namespace tilefarm::jobs {
 namespace {
 
 // Trials of a task before its gain is estimated: the default schedules, which
-// are the first candidates, and some of the search's own. Small budgets spend
-// at most half on it.
+// are among the first candidates, and some of the search's own. Small budgets
+// spend at most half on it.
 constexpr int64_t kWarmUp = 8;
 // The warm-up goes around the tasks in turns of so many trials: after the first
 // turn, each has a schedule that is not far from its best.
@@ -182,12 +182,12 @@ const TaskScheduler::Progress* TaskScheduler::Fewest(double seconds) const {
 }
 
 const TaskScheduler::Progress* TaskScheduler::NextToWarmUp() const {
+  const auto turns = [](const Progress& one) {
+    return one.trials / kWarmUpTurn;
+  };
   const Progress* next = nullptr;
   for (const Progress& one : tasks_) {
     if (!NeedsWarmUp(one)) continue;
-    const auto turns = [](const Progress& of) {
-      return of.trials / kWarmUpTurn;
-    };
     if (next == nullptr || turns(one) < turns(*next)) next = &one;
   }
   return next;

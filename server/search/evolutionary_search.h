@@ -93,7 +93,8 @@ class EvolutionarySearch : public Search {
                          std::vector<Proposal>* proposals);
   // Up to `most` of suggestions_.
   absl::Status TakeSuggestions(size_t most, std::vector<Proposal>* proposals);
-  // The best by EstimateCycles of many random candidates.
+  // The best of many random candidates, by EstimateCycles and by the model if
+  // it is trained.
   absl::Status TakeDrafts(size_t want, std::vector<Proposal>* proposals);
 
   const std::shared_ptr<const space::DesignSpace> space_;

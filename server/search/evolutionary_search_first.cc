@@ -1,4 +1,4 @@
-// Proposals before the model is trained, and random proposals.
+// Proposals before the model has results of the task, and random proposals.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -118,30 +118,23 @@ absl::Status EvolutionarySearch::TakeDrafts(size_t want,
     Individual individual;
     double cycles;
   };
-  std::vector<Draft> drafts;
+  std::vector<Individual> drawn;
   const size_t most = want * kDraftsPerProposal;
-  for (size_t draw = 0; draw < 2 * most && drafts.size() < most; ++draw) {
+  for (size_t draw = 0; draw < 2 * most && drawn.size() < most; ++draw) {
     auto candidate = space_->Sample(rng_);
     if (!candidate.ok()) break;
     std::optional<Individual> individual = Evaluate(*std::move(candidate));
-    if (!individual) continue;
-    const double cycles =
-        cost_model::EstimateCycles(individual->features, target_);
-    drafts.push_back({*std::move(individual), cycles});
+    if (individual) drawn.push_back(*std::move(individual));
+  }
+  if (model_->trained()) Predict(*model_, drawn);
+  std::vector<Draft> drafts;
+  for (Individual& one : drawn) {
+    const double cycles = cost_model::EstimateCycles(one.features, target_);
+    drafts.push_back({std::move(one), cycles});
   }
   std::stable_sort(
       drafts.begin(), drafts.end(),
       [](const Draft& x, const Draft& y) { return x.cycles < y.cycles; });
-  if (model_->trained()) {
-    std::vector<const cost_model::FeatureRows*> rows;
-    for (const Draft& draft : drafts) {
-      rows.push_back(&draft.individual.features);
-    }
-    const std::vector<float> predicted = model_->Predict(rows);
-    for (size_t i = 0; i < drafts.size(); ++i) {
-      drafts[i].individual.predicted = predicted[i];
-    }
-  }
   // A model of other tasks, or of few results, does not decide alone.
   const auto favourite = [&](size_t turn) -> size_t {
     if (rng_.Chance(kBlindDrafts)) return rng_.Below(drafts.size());

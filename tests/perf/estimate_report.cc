@@ -14,8 +14,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <map>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>

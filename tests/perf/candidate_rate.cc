@@ -14,7 +14,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -35,6 +34,7 @@
 #include "cost_model/features.h"
 #include "cost_model/skeleton/evaluator.h"
 #include "server/search/search.h"
+#include "tests/search/fake_seconds.h"
 
 namespace tilefarm {
 namespace {
@@ -59,19 +59,6 @@ double Now() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) +
          static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-// An invented device: tiles near 8 x 32 with a long inner reduction are fast.
-double FakeSeconds(const space::Candidate& candidate) {
-  double penalty = 1;
-  for (const ir::Attr& decision : candidate.decisions) {
-    const ir::AttrList* factors = decision.AsList();
-    if (factors == nullptr || factors->empty()) continue;
-    const double inner =
-        static_cast<double>(factors->back().AsInt().value_or(1));
-    penalty += std::abs(std::log2(inner) - 4);
-  }
-  return 1e-4 * penalty;
 }
 
 struct Rates {
@@ -107,7 +94,7 @@ class Bench {
       if (!features) continue;
       cost_model::Sample sample;
       sample.features = *std::move(features);
-      sample.seconds = FakeSeconds(candidate);
+      sample.seconds = search::FakeSeconds(candidate);
       samples.push_back(std::move(sample));
     }
     return model_->Update(samples).status();
@@ -175,7 +162,7 @@ class Bench {
       for (const search::Proposal& proposal : proposals) {
         absl::StrAppend(&ids, proposal.candidate_id, "\n");
         outcomes.push_back({proposal.candidate_id, database::Status::kOk,
-                            FakeSeconds(proposal.candidate)});
+                            search::FakeSeconds(proposal.candidate)});
       }
       const double chosen = Now();
       TF_RETURN_IF_ERROR(search->Report(outcomes));

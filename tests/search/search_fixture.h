@@ -1,10 +1,9 @@
-// What tests of the search share: an invented device, and a fixture.
+// What tests of the search share.
 #ifndef TILEFARM_TESTS_SEARCH_SEARCH_FIXTURE_H_
 #define TILEFARM_TESTS_SEARCH_SEARCH_FIXTURE_H_
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,24 +11,12 @@
 #include <vector>
 
 #include "server/search/search.h"
+#include "tests/search/fake_seconds.h"
 #include "tests/space/space_test_programs.h"
 
 namespace tilefarm::search {
 
 using space::DesignSpace;
-
-// A device on which tiles near 8 x 32 with a long inner reduction are fast.
-inline double FakeSeconds(const Proposal& proposal) {
-  double penalty = 1;
-  for (const ir::Attr& decision : proposal.candidate.decisions) {
-    const ir::AttrList* factors = decision.AsList();
-    if (factors == nullptr || factors->empty()) continue;
-    const double inner =
-        static_cast<double>(factors->back().AsInt().value_or(1));
-    penalty += std::abs(std::log2(inner) - 4);
-  }
-  return 1e-4 * penalty;
-}
 
 class SearchTest : public testing::Test {
  protected:
@@ -58,7 +45,7 @@ class SearchTest : public testing::Test {
       for (const Proposal& proposal : *proposals) {
         ids.push_back(proposal.candidate_id);
         outcomes.push_back({proposal.candidate_id, database::Status::kOk,
-                            FakeSeconds(proposal)});
+                            FakeSeconds(proposal.candidate)});
       }
       EXPECT_TRUE(search.Report(outcomes).ok());
     }

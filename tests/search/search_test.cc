@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "compiler/ir/structural.h"
 #include "server/search/individual.h"
 #include "server/search/sketch_shares.h"
+#include "tests/search/fake_seconds.h"
 #include "tests/search/search_fixture.h"
 #include "tests/space/space_test_programs.h"
 
@@ -110,7 +112,7 @@ TEST_F(SearchTest, AQuarterOfTheProposalsAreNextToTheFastest) {
         break;
       }
       outcomes.push_back({proposal.candidate_id, database::Status::kOk,
-                          FakeSeconds(proposal)});
+                          FakeSeconds(proposal.candidate)});
     }
     if (batch >= options.initial_random / 8) {
       all_near += near;
@@ -150,7 +152,7 @@ TEST_F(SearchTest, EverySketchIsTriedEarly) {
       for (const Proposal& proposal : *proposals) {
         ++trials[static_cast<size_t>(proposal.candidate.sketch)];
         outcomes.push_back({proposal.candidate_id, database::Status::kOk,
-                            FakeSeconds(proposal)});
+                            FakeSeconds(proposal.candidate)});
       }
       ASSERT_TRUE(search->Report(outcomes).ok());
     }
@@ -178,8 +180,9 @@ TEST_F(SearchTest, ASketchThatStartsBadlyIsNotGivenUp) {
         trials += mine;
         // From 1.6 down to 0.6 as the tiles get closer; otherwise 1.
         const double seconds =
-            mine ? 0.6 + std::min(1.0, FakeSeconds(proposal) * 500 - 0.05)
-                 : 1 + 10 * FakeSeconds(proposal);
+            mine ? 0.6 + std::min(1.0,
+                                  FakeSeconds(proposal.candidate) * 500 - 0.05)
+                 : 1 + 10 * FakeSeconds(proposal.candidate);
         outcomes.push_back(
             {proposal.candidate_id, database::Status::kOk, seconds});
       }
@@ -201,7 +204,7 @@ TEST_F(SearchTest, KnownRecordsAreNotProposedAgain) {
     database::Record record;
     record.candidate_id = proposal.candidate_id;
     record.trace = proposal.trace;
-    record.median_seconds = FakeSeconds(proposal);
+    record.median_seconds = FakeSeconds(proposal.candidate);
     known.push_back(std::move(record));
   }
   const auto second = Make(options, known);
@@ -265,7 +268,7 @@ TEST_F(SearchTest, AFirstTraceOfTheSpaceBreeds) {
       near += !first && Distance(proposal.candidate, *start) <= 1;
       // By far the fastest, so the proposals are its neighbours.
       outcomes.push_back({proposal.candidate_id, database::Status::kOk,
-                          first ? 1e-6 : FakeSeconds(proposal)});
+                          first ? 1e-6 : FakeSeconds(proposal.candidate)});
     }
     ASSERT_TRUE(search->Report(outcomes).ok());
   }

@@ -75,7 +75,8 @@ TEST_F(SearchTest, AModelOfOtherTasksChoosesSomeOfTheDrafts) {
       const auto search = *Search::Create(
           space, space::TestTarget(), "task",
           std::make_shared<OpinionatedModel>(sign), {.seed = seed}, {});
-      for (const Proposal& one : *search->Propose(8)) sum += one.predicted;
+      const std::vector<Proposal> proposals = *search->Propose(8);
+      for (const Proposal& one : proposals) sum += one.predicted;
     }
     return sign * sum / (8 * 8);
   };

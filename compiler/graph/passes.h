@@ -21,9 +21,8 @@ absl::StatusOr<Graph> MultiplyIntegers(Graph graph, const RunFunction& run);
 // Takes zero points out of sums of integer products (zero_points.cc).
 absl::StatusOr<Graph> SplitZeroPoints(Graph graph, const RunFunction& run);
 
-// Replaces calls whose inputs are constants by their results. A result larger
-// than `kMaxGrowth` times its inputs stays a call: a broadcast is cheaper than
-// its bytes in the artifact.
+// Replaces calls whose inputs are constants by their results, but for those that
+// are cheaper to compute than to load (fold_constants.cc).
 absl::StatusOr<Graph> FoldConstants(Graph graph, const RunFunction& run);
 
 // Drops calls that change nothing, and makes reshapes of those that only rename

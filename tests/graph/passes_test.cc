@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 std::vector<float> Iota(int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
@@ -63,6 +64,47 @@ TEST(FoldConstants, LeavesLargeBroadcasts) {
   ASSERT_EQ(result->calls.size(), 1u);
   EXPECT_EQ(result->calls[0].outputs[0], large);
   EXPECT_NE(result->values[small].constant, nullptr);
+}
+
+// Weights that a model fills, as its initialisers' shapes say.
+TEST(FoldConstants, FoldsLargeBroadcastsThatProductsRead) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({4, 256}));
+  // Through other calls of constants, too.
+  const ValueId w =
+      Relu(builder, Broadcast(builder, Weights(builder, {128}), {256, 128}));
+  const ValueId added = Broadcast(builder, Weights(builder, {64}), {1024, 64});
+  const ValueId z = builder.Input("z", F32({1024, 64}));
+  const Graph graph =
+      Finish(builder, {Matmul(builder, x, w), Add(builder, z, added)});
+  const auto result = FoldConstants(graph, Interpreted);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Ops(*result),
+              UnorderedElementsAre("broadcast_to", "matmul", "add"));
+  EXPECT_NE(result->values[w].constant, nullptr);
+  EXPECT_EQ(result->values[added].constant, nullptr);
+  ExpectEqualResults(graph, *result, 1);
+}
+
+// Weights of few bits are read as they are.
+TEST(FoldConstants, LeavesDequantizedWeights) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({4, 256}));
+  const TensorType packed{ir::DataType::UInt(8), {256, 64}};
+  const ValueId bytes = builder.Constant(
+      "packed", packed,
+      TensorData(std::vector<std::byte>(256 * 64, std::byte{0x5a})));
+  const ValueId w =
+      Must(builder.Compute("unpack", {}, {bytes}, [](const Tensors& in) {
+        return te::Compute("T_unpack", {256, 128}, [&](const te::Indices& i) {
+          return te::Body(ir::MakeCast(
+              kFloat, in[0]({i[0], ir::FloorDiv(i[1], ir::IntConst(2))})));
+        });
+      }));
+  const Graph graph = *builder.Finish({Matmul(builder, x, w)}, {"y"});
+  const auto result = FoldConstants(graph, Interpreted);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Ops(*result), ElementsAre("unpack", "matmul"));
 }
 
 TEST(FoldConstants, ReportsARunThatFails) {

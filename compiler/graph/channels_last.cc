@@ -9,26 +9,39 @@
 // outputs of the graph stay as they are; the calls at the border convert while
 // they compute.
 //
+// Channels may be several dimensions, behind the first one: what a reshape
+// makes of the channels and of the positions, each by themselves, is a reshape
+// in the new order, too.
+//
+//   z = reshape(y, [N, 4, C/4, H*W])     a reshape of [N, H, W, C] to
+//                                        [N, H*W, 4, C/4]
+//
 // Steps:
 //   1. From the data and the results of convolutions, collect the values to
 //      change, through calls that keep channels apart: each channel of the
 //      result comes from data at positions of the same channel, or from all
-//      channels.
-//   2. Leave out values whose bytes must stay in order: those of the graph's
-//      interface, and those that a reshape reads or makes.
+//      channels. What a transpose makes of channels that are last, and other
+//      movements alone read, changes, too.
+//   2. A value is changed with all that has its bytes, by reshapes, or not at
+//      all: not if one of them is of the graph's interface, or mixes channels
+//      and positions.
 //   3. Rewrite the functions, with what they allocate between their inputs and
 //      results.
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
+#include "compiler/graph/make_call.h"
+#include "compiler/graph/movement.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/reorder_dims.h"
+#include "compiler/graph/uses.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::graph {
@@ -40,18 +53,48 @@ bool IsConvolution(const Call& call) {
   return call.op.starts_with("nn.conv") || call.op == "qnn.conv";
 }
 
-DimOrder ChannelsLast(int ndim) {
+// `channels`: how many dimensions they are.
+DimOrder ChannelsLast(int ndim, int channels) {
   DimOrder order(static_cast<size_t>(ndim));
   std::iota(order.begin(), order.end(), 0);
-  std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  std::rotate(order.begin() + 1, order.begin() + 1 + channels, order.end());
   return order;
 }
 
-// Whether the bytes are the same in both orders.
-bool KeepsBytesOfShape(const std::vector<int64_t>& shape) {
-  int64_t positions = 1;
-  for (size_t d = 2; d < shape.size(); ++d) positions *= shape[d];
-  return shape[1] == 1 || positions == 1;
+int64_t Product(const std::vector<int64_t>& shape, size_t begin, size_t end) {
+  int64_t product = 1;
+  for (size_t d = begin; d < end; ++d) product *= shape[d];
+  return product;
+}
+
+// How many elements a batch has: as channels, and as positions.
+struct Sides {
+  int64_t channels, positions;
+
+  // Whether the bytes are the same in both orders.
+  bool one_is_single() const { return channels == 1 || positions == 1; }
+};
+
+Sides SidesOf(const std::vector<int64_t>& shape, int channels) {
+  const size_t split = 1 + static_cast<size_t>(channels);
+  return {Product(shape, 1, split), Product(shape, split, shape.size())};
+}
+
+// How many dimensions of `to` the channels are that are `channels` dimensions
+// of `from`, which has the same elements; 0 if they are not dimensions of their
+// own.
+int ChannelsAfterReshape(const std::vector<int64_t>& from, int channels,
+                         const std::vector<int64_t>& to) {
+  if (to.empty() || to[0] != from[0]) return 0;
+  const Sides sides = SidesOf(from, channels);
+  for (int n = 1; n + 1 < static_cast<int>(to.size()); ++n) {
+    const Sides split = SidesOf(to, n);
+    if (split.channels == sides.channels &&
+        split.positions == sides.positions) {
+      return n;
+    }
+  }
+  return 0;
 }
 
 // The parameters and allocations of a call's function that hold activations:
@@ -84,14 +127,30 @@ std::vector<ir::Buffer> Activations(const Graph& graph, const Call& call) {
 
 // Whether in every block of the function, variables that are a channel of what
 // it writes occur in what it reads as channels alone, and other variables of
-// what it writes not as channels.
+// what it writes not as channels. These are `channels` dimensions.
 bool KeepsChannelsApart(const ir::PrimFunc& function,
-                        const std::vector<ir::Buffer>& activations) {
+                        const std::vector<ir::Buffer>& activations,
+                        int channels) {
+  const auto has_channels = [&](const ir::Buffer& buffer) {
+    return buffer->ndim() >= channels + 2;
+  };
+  // Several are dimensions of the same meaning only where all have as many.
+  const auto first =
+      std::find_if(activations.begin(), activations.end(), has_channels);
+  if (channels > 1 &&
+      !std::all_of(first, activations.end(), [&](const ir::Buffer& buffer) {
+        return buffer->ndim() == (*first)->ndim();
+      })) {
+    return false;
+  }
   bool apart = true;
   const auto is_activation = [&](const ir::Buffer& buffer) {
-    return buffer->ndim() >= 3 &&
+    return has_channels(buffer) &&
            std::find(activations.begin(), activations.end(), buffer) !=
                activations.end();
+  };
+  const auto is_channel = [&](size_t d) {
+    return d >= 1 && d <= static_cast<size_t>(channels);
   };
   const auto check = [&](const ir::StoreNode& store, const ir::LoadNode& load) {
     for (size_t d = 0; d < store.indices.size(); ++d) {
@@ -99,7 +158,8 @@ bool KeepsChannelsApart(const ir::PrimFunc& function,
         const auto* var = As<ir::VarNode>(part);
         if (var == nullptr) return;
         for (size_t i = 0; i < load.indices.size(); ++i) {
-          apart &= (d == 1) == (i == 1) || !ir::UsesVar(load.indices[i], var);
+          apart &= is_channel(d) == is_channel(i) ||
+                   !ir::UsesVar(load.indices[i], var);
         }
       });
     }
@@ -130,60 +190,71 @@ class Layouter {
  public:
   explicit Layouter(const Graph& graph)
       : graph_(graph),
+        uses_(graph),
         may_change_(graph.values.size()),
-        changes_(graph.values.size()) {
-    FindWhatMayChange();
+        reshapes_(graph.values.size()),
+        channels_(graph.values.size()) {
     for (const Call& call : graph.calls) {
       activations_.push_back(Activations(graph, call));
-      joins_.push_back(call.op != "reshape" &&
-                       KeepsChannelsApart(*call.function, activations_.back()));
+      for (const ValueId id : call.outputs) may_change_[id] = true;
+      if (call.op != "reshape") continue;
+      reshapes_[call.inputs[0]].push_back(call.outputs[0]);
+      reshapes_[call.outputs[0]].push_back(call.inputs[0]);
     }
+    for (const ValueId id : graph_.outputs) may_change_[id] = false;
   }
 
   // Step 1.
-  std::vector<bool> Choose() {
+  void Choose() {
     for (const Call& call : graph_.calls) {
       if (!IsConvolution(call)) continue;
-      Change(call.inputs[0]);
-      for (const ValueId id : call.outputs) Change(id);
+      Change(call.inputs[0], 1);
+      for (const ValueId id : call.outputs) Change(id, 1);
+    }
+    for (const Call& call : graph_.calls) {
+      if (PutsLastFirst(call) && OnlyMovesRead(call.outputs[0])) {
+        Change(call.outputs[0], 1);
+      }
     }
     // The list grows while values are found.
     for (bool grown = true; grown;) {
       grown = false;
       for (size_t c = 0; c < graph_.calls.size(); ++c) {
-        if (!joins_[c]) continue;
         const Call& call = graph_.calls[c];
-        int ndim = -1;
+        const ValueId from = ChangedValue(call);
+        if (from < 0 || !Joins(c, channels_[from])) continue;
         ForValues(call, [&](ValueId id) {
-          if (changes_[id]) ndim = graph_.values[id].type.ndim();
-        });
-        if (ndim < 0) continue;
-        ForValues(call, [&](ValueId id) {
-          if (graph_.values[id].type.ndim() == ndim) grown |= Change(id);
+          if (Shape(id).size() == Shape(from).size()) {
+            grown |= Change(id, channels_[from]);
+          }
         });
       }
     }
-    return changes_;
+  }
+
+  bool changes(ValueId id) const { return channels_[id] > 0; }
+  DimOrder OrderOf(ValueId id) const {
+    return ChannelsLast(graph_.values[id].type.ndim(), channels_[id]);
   }
 
   // Step 3: the orders of what call number `c` reads, writes and allocates.
-  DimOrders OrdersOf(size_t c) const {
+  DimOrders OrdersOf(size_t c) {
     const Call& call = graph_.calls[c];
     DimOrders orders;
     for (size_t i = 0; i < call.function->params.size(); ++i) {
       const ValueId id = i < call.inputs.size()
                              ? call.inputs[i]
                              : call.outputs[i - call.inputs.size()];
-      const ir::Buffer& param = call.function->params[i];
-      if (changes_[id]) orders[param.get()] = ChannelsLast(param->ndim());
+      if (changes(id)) orders[call.function->params[i].get()] = OrderOf(id);
     }
-    if (orders.empty() || !joins_[c]) return orders;
+    const ValueId from = ChangedValue(call);
+    if (from < 0 || !Joins(c, channels_[from])) return orders;
     for (const ir::Buffer& buffer : call.function->root()->allocs) {
       const bool holds =
           std::find(activations_[c].begin(), activations_[c].end(), buffer) !=
           activations_[c].end();
-      if (holds && buffer->ndim() >= 3) {
-        orders[buffer.get()] = ChannelsLast(buffer->ndim());
+      if (holds && buffer->ndim() >= channels_[from] + 2) {
+        orders[buffer.get()] = ChannelsLast(buffer->ndim(), channels_[from]);
       }
     }
     return orders;
@@ -196,41 +267,93 @@ class Layouter {
     for (const ValueId id : call.outputs) visit(id);
   }
 
-  // Step 2.
-  void FindWhatMayChange() {
-    for (const Call& call : graph_.calls) {
-      for (const ValueId id : call.outputs) {
-        const int ndim = graph_.values[id].type.ndim();
-        may_change_[id] = ndim >= 3 && ndim <= 5;
-      }
-    }
-    for (const ValueId id : graph_.outputs) may_change_[id] = false;
-    for (const Call& call : graph_.calls) {
-      if (call.op != "reshape") continue;
-      ForValues(call, [&](ValueId id) {
-        const std::vector<int64_t>& shape = graph_.values[id].type.shape;
-        if (shape.size() >= 3 && !KeepsBytesOfShape(shape))
-          may_change_[id] = false;
-      });
-    }
+  // Whether the call does nothing but make channels of the last dimension.
+  static bool PutsLastFirst(const Call& call) {
+    const std::optional<Movement> movement = MovementOf(*call.function);
+    return movement && call.op != "reshape" && movement->vars.size() >= 3 &&
+           !movement->indices.empty() &&
+           movement->indices.back() == ir::Expr(movement->vars[1]);
   }
 
-  bool Change(ValueId id) {
-    if (changes_[id] || !may_change_[id]) return false;
-    return changes_[id] = true;
+  // Whether all that reads the value, or reshapes of it, moves elements on.
+  bool OnlyMovesRead(ValueId id) const {
+    for (const int reader : uses_.readers(id)) {
+      const Call& call = graph_.calls[static_cast<size_t>(reader)];
+      if (!MovementOf(*call.function) ||
+          (call.op == "reshape" && !OnlyMovesRead(call.outputs[0]))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // The last value that the call reads or writes and that changes; -1 if none
+  // does.
+  ValueId ChangedValue(const Call& call) const {
+    ValueId found = -1;
+    ForValues(call, [&](ValueId id) {
+      if (changes(id)) found = id;
+    });
+    return found;
+  }
+
+  const std::vector<int64_t>& Shape(ValueId id) const {
+    return graph_.values[id].type.shape;
+  }
+
+  bool Joins(size_t c, int channels) {
+    const auto [known, is_new] = joins_.try_emplace({c, channels});
+    if (is_new) {
+      const Call& call = graph_.calls[c];
+      known->second =
+          call.op != "reshape" &&
+          KeepsChannelsApart(*call.function, activations_[c], channels);
+    }
+    return known->second;
+  }
+
+  // Step 2.
+  bool Change(ValueId id, int channels) {
+    if (changes(id)) return false;
+    std::vector<std::pair<ValueId, int>> together{{id, channels}};
+    for (size_t i = 0; i < together.size(); ++i) {
+      const auto [value, own] = together[i];
+      const std::vector<int64_t>& shape = Shape(value);
+      if (!may_change_[value] || changes(value) ||
+          static_cast<int>(shape.size()) < own + 2) {
+        return false;
+      }
+      if (SidesOf(shape, own).one_is_single()) continue;
+      for (const ValueId other : reshapes_[value]) {
+        if (std::any_of(
+                together.begin(), together.end(),
+                [&](const auto& known) { return known.first == other; })) {
+          continue;
+        }
+        const int others = ChannelsAfterReshape(shape, own, Shape(other));
+        if (others == 0) return false;
+        together.emplace_back(other, others);
+      }
+    }
+    for (const auto& [value, own] : together) channels_[value] = own;
+    return true;
   }
 
   const Graph& graph_;
-  std::vector<bool> may_change_, changes_;            // by value
+  const Uses uses_;
+  std::vector<bool> may_change_;                      // by value
+  std::vector<std::vector<ValueId>> reshapes_;        // by value: both ways
+  std::vector<int> channels_;                         // by value; 0: stays
   std::vector<std::vector<ir::Buffer>> activations_;  // by call
-  std::vector<bool> joins_;  // by call: it keeps channels apart
+  // By call and number of channels: whether it keeps them apart.
+  std::map<std::pair<size_t, int>, bool> joins_;
 };
 
 }  // namespace
 
 absl::StatusOr<Graph> PutChannelsLast(Graph graph) {
   Layouter layouter(graph);
-  const std::vector<bool> changes = layouter.Choose();
+  layouter.Choose();
   std::vector<ir::PrimFuncPtr> functions;
   for (size_t c = 0; c < graph.calls.size(); ++c) {
     const DimOrders orders = layouter.OrdersOf(c);
@@ -238,18 +361,24 @@ absl::StatusOr<Graph> PutChannelsLast(Graph graph) {
     functions.push_back(orders.empty() ? function
                                        : ReorderDims(*function, orders));
   }
+  for (size_t id = 0; id < graph.values.size(); ++id) {
+    const auto value = static_cast<ValueId>(id);
+    if (!layouter.changes(value)) continue;
+    TensorType& type = graph.values[id].type;
+    type.shape = InOrder(type.shape, layouter.OrderOf(value));
+  }
   for (size_t c = 0; c < graph.calls.size(); ++c) {
     Call& call = graph.calls[c];
+    if (call.op == "reshape" && layouter.changes(call.inputs[0]) &&
+        layouter.changes(call.outputs[0])) {
+      TF_ASSIGN_OR_RETURN(call,
+                          MakeReshape(graph, call.inputs[0], call.outputs[0]));
+      continue;
+    }
     call.function = std::move(functions[c]);
     if (!IsConvolution(call)) continue;
-    NameLayout(call, "data_layout", changes[call.inputs[0]]);
-    NameLayout(call, "out_layout", changes[call.outputs[0]]);
-  }
-  for (size_t id = 0; id < graph.values.size(); ++id) {
-    TensorType& type = graph.values[id].type;
-    if (changes[id]) {
-      type.shape = InOrder(type.shape, ChannelsLast(type.ndim()));
-    }
+    NameLayout(call, "data_layout", layouter.changes(call.inputs[0]));
+    NameLayout(call, "out_layout", layouter.changes(call.outputs[0]));
   }
   TF_RETURN_IF_ERROR(Verify(graph));
   return graph;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -62,43 +63,37 @@ std::vector<bool> AreReadOften(const Graph& graph) {
   return often;
 }
 
-class Folding {
- public:
-  explicit Folding(const Graph& graph)
-      : graph_(graph), read_often_(AreReadOften(graph)) {}
-
-  bool IsWorthIt(const Call& call) const {
-    int64_t in = 0, out = 0;
-    int64_t narrowest = sizeof(int64_t), widest = 0;  // bytes of an element
-    bool read_often = false;
-    for (ValueId id : call.inputs) {
-      const Value& value = graph_.values[id];
-      if (value.constant == nullptr) return false;
-      in += value.type.num_bytes();
-      narrowest = std::min<int64_t>(narrowest, value.type.dtype.bytes());
-    }
-    for (ValueId id : call.outputs) {
-      const TensorType& type = graph_.values[id].type;
-      out += type.num_bytes();
-      widest = std::max<int64_t>(widest, type.dtype.bytes());
-      read_often = read_often || read_often_[id];
-    }
-    return out <= kSmallBytes || out / kMaxGrowth <= in ||
-           (read_often && narrowest >= widest && out <= kMaxFoldedBytes);
+bool IsWorthFolding(const Graph& graph, const Call& call,
+                    const std::vector<bool>& read_often) {
+  int64_t in = 0, out = 0;
+  int64_t narrowest = sizeof(int64_t), widest = 0;  // bytes of an element
+  bool often = false;
+  for (ValueId id : call.inputs) {
+    const TensorType& type = graph.values[id].type;
+    in += type.num_bytes();
+    narrowest = std::min<int64_t>(narrowest, type.dtype.bytes());
   }
+  for (ValueId id : call.outputs) {
+    const TensorType& type = graph.values[id].type;
+    out += type.num_bytes();
+    widest = std::max<int64_t>(widest, type.dtype.bytes());
+    often = often || read_often[id];
+  }
+  return out <= kSmallBytes || out / kMaxGrowth <= in ||
+         (often && narrowest >= widest && out <= kMaxFoldedBytes);
+}
 
- private:
-  const Graph& graph_;
-  const std::vector<bool> read_often_;
-};
-
-}  // namespace
-
-absl::StatusOr<Graph> FoldConstants(Graph graph, const RunFunction& run) {
-  const Folding folding(graph);
+// Replaces the calls of constants for which `worth(graph, call)` by their
+// results.
+template <typename Worth>
+absl::StatusOr<Graph> Fold(Graph graph, const RunFunction& run,
+                           const Worth& worth) {
   std::vector<Call> kept;
   for (Call& call : graph.calls) {
-    if (!folding.IsWorthIt(call)) {
+    const bool is_constant = std::all_of(
+        call.inputs.begin(), call.inputs.end(),
+        [&](ValueId id) { return graph.values[id].constant != nullptr; });
+    if (!is_constant || !worth(graph, call)) {
       kept.push_back(std::move(call));
       continue;
     }
@@ -111,6 +106,31 @@ absl::StatusOr<Graph> FoldConstants(Graph graph, const RunFunction& run) {
   }
   graph.calls = std::move(kept);
   return graph;
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> FoldConstants(Graph graph, const RunFunction& run) {
+  const std::vector<bool> read_often = AreReadOften(graph);
+  return Fold(std::move(graph), run, [&](const Graph& now, const Call& call) {
+    return IsWorthFolding(now, call, read_often);
+  });
+}
+
+absl::StatusOr<Graph> FoldUnfused(Graph graph, const RunFunction& run) {
+  const std::set<ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
+  TF_ASSIGN_OR_RETURN(
+      graph,
+      Fold(std::move(graph), run, [&](const Graph& now, const Call& call) {
+        int64_t bytes = 0;
+        bool is_output = false;
+        for (ValueId id : call.outputs) {
+          bytes += now.values[id].type.num_bytes();
+          is_output = is_output || outputs.contains(id);
+        }
+        return !is_output && bytes <= kMaxFoldedBytes;
+      }));
+  return DropUnused(std::move(graph));
 }
 
 }  // namespace tilefarm::graph

@@ -42,14 +42,17 @@ constexpr Pass kPasses[] = {
        return DropUnused(std::move(graph));
      }},
     {"channels-last",
-     [](Graph graph, const RunFunction&) {
-       return PutChannelsLast(std::move(graph));
+     [](Graph graph, const RunFunction&) -> absl::StatusOr<Graph> {
+       TF_ASSIGN_OR_RETURN(graph, PutChannelsLast(std::move(graph)));
+       // Transposes that put channels last move nothing now.
+       return Simplify(std::move(graph));
      }},
     {kFusionPass,
      [](Graph graph, const RunFunction&) {
        return FuseCalls(std::move(graph));
      }},
     // Fusion has decided which results are made at all.
+    {"fold-unfused", FoldUnfused},
     {kJoinPass,
      [](Graph graph, const RunFunction&) {
        return JoinInPlace(std::move(graph));

@@ -21,9 +21,13 @@ absl::StatusOr<Graph> MultiplyIntegers(Graph graph, const RunFunction& run);
 // Takes zero points out of sums of integer products (zero_points.cc).
 absl::StatusOr<Graph> SplitZeroPoints(Graph graph, const RunFunction& run);
 
-// Replaces calls whose inputs are constants by their results, but for those that
-// are cheaper to compute than to load (fold_constants.cc).
+// Replaces calls whose inputs are constants by their results, but for those
+// that are cheaper to compute than to load (fold_constants.cc).
 absl::StatusOr<Graph> FoldConstants(Graph graph, const RunFunction& run);
+
+// After fusion: replaces what is left of calls of constants, which would run
+// every time for the same result, but for results of the graph.
+absl::StatusOr<Graph> FoldUnfused(Graph graph, const RunFunction& run);
 
 // Drops calls that change nothing, and makes reshapes of those that only rename
 // elements (simplify.cc).

@@ -7,10 +7,13 @@
 //   ->  q = add(p, bias)           [64, 768]
 //       y = reshape(q)             [1, 64, 768]
 //
-// Other operands of that shape are reshaped, too, which needs no code. A call
-// stays where its index arithmetic would need divisions.
+// Other operands of that shape are reshaped, too, which needs no code: of
+// several reshapes, the one of a product that fusion can merge with the call
+// gives its shape. A call stays where its index arithmetic would need
+// divisions.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,7 @@
 #include "compiler/graph/movement.h"
 #include "compiler/graph/nests.h"
 #include "compiler/graph/passes.h"
+#include "compiler/graph/uses.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::graph {
@@ -129,9 +133,15 @@ Expr OnShape::ValueAt(const Tensors& inputs, const te::Indices& at) const {
 class Sinker {
  public:
   explicit Sinker(Graph graph)
-      : graph_(std::move(graph)), reshape_of_(graph_.values.size(), -1) {}
+      : graph_(std::move(graph)),
+        uses_(graph_),
+        reshape_of_(graph_.values.size(), -1) {}
 
   absl::StatusOr<Graph> Run() {
+    for (const Call& call : graph_.calls) {
+      if (PatternOf(*call.function).injective) continue;
+      anchored_.insert(call.outputs.begin(), call.outputs.end());
+    }
     for (Call& call : std::exchange(graph_.calls, {})) {
       TF_RETURN_IF_ERROR(Add(std::move(call)));
     }
@@ -175,6 +185,7 @@ class Sinker {
                                               return moved.Compute(in);
                                             }));
     const ValueId result = sunk.outputs[0];
+    if (anchored_.contains(source)) anchored_.insert(result);
     graph_.calls.push_back(std::move(sunk));
     TF_ASSIGN_OR_RETURN(Call back,
                         MakeReshape(graph_, result, call.outputs[0]));
@@ -200,15 +211,32 @@ class Sinker {
     graph_.calls.push_back(std::move(reshape));
   }
 
-  // The first operand that is a reshape of a computed value and is read element
-  // by element.
+  // The operand whose shape the call should have before it was reshaped. The
+  // first one that fusion can merge with the call decides, which may need no
+  // reshape, or else the first reshape.
   std::optional<size_t> ReshapedOperand(const Call& call) const {
     const AccessPattern pattern = PatternOf(*call.function);
     if (!pattern.injective) return std::nullopt;
+    std::optional<size_t> first;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      if (pattern.elementwise[i] && reshape_of(call.inputs[i]) >= 0) return i;
+      if (!pattern.elementwise[i]) continue;
+      const ValueId id = call.inputs[i];
+      const ValueId source = reshape_of(id);
+      const bool is_reshape = source >= 0;
+      if (IsReadOnce(id) &&
+          (is_reshape ? anchored_.contains(source) && IsReadOnce(source)
+                      : anchored_.contains(id))) {
+        return is_reshape ? std::optional(i) : std::nullopt;
+      }
+      if (is_reshape && !first) first = i;
     }
-    return std::nullopt;
+    return first;
+  }
+
+  // Of values that this pass makes, the reshape back is the only reader.
+  bool IsReadOnce(ValueId id) const {
+    return static_cast<size_t>(id) >= uses_.size() ||
+           uses_.OnlyReader(id).has_value();
   }
 
   // The value with another shape.
@@ -230,7 +258,10 @@ class Sinker {
   }
 
   Graph graph_;
+  const Uses uses_;                  // of the graph as it was
   std::vector<ValueId> reshape_of_;  // per value; -1: no reshape
+  // What calls that are not injective make, and elementwise calls of it.
+  std::set<ValueId> anchored_;
 };
 
 }  // namespace

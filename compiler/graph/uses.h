@@ -14,6 +14,8 @@ class Uses {
  public:
   explicit Uses(const Graph& graph);
 
+  // The number of values.
+  size_t size() const { return readers_.size(); }
   // The calls that read the value, ascending, each once.
   const std::vector<int>& readers(ValueId id) const {
     return readers_[static_cast<size_t>(id)];

@@ -163,6 +163,99 @@ TEST(PutChannelsLast, KeepsTheBytesThatReshapesRead) {
   EXPECT_THAT(changed.values[pooled].type.shape, ElementsAre(1, 1, 1, 5));
 }
 
+// A shuffle of channels between convolutions in groups.
+TEST(PutChannelsLast, ChannelsMayBeSeveralDimensions) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({2, 3, 4, 5}));
+  const ValueId a = ConvTo(builder, x, 6);
+  const ValueId apart = Reshape(builder, a, {2, 2, 3, 4, 5});
+  const ValueId moved = Moved(builder, apart, {0, 2, 1, 3, 4});
+  const ValueId together = Reshape(builder, moved, {2, 6, 4, 5});
+  const ValueId y = ConvTo(builder, together, 4);
+  const Graph graph = *builder.Finish({Sigmoid(builder, y)}, {"y"});
+  const Graph changed = ChannelsLast(graph);
+  EXPECT_THAT(changed.values[a].type.shape, ElementsAre(2, 4, 5, 6));
+  EXPECT_THAT(changed.values[apart].type.shape, ElementsAre(2, 4, 5, 2, 3));
+  EXPECT_THAT(changed.values[moved].type.shape, ElementsAre(2, 4, 5, 3, 2));
+  EXPECT_THAT(changed.values[together].type.shape, ElementsAre(2, 4, 5, 6));
+  for (const Call& call : changed.calls) {
+    if (call.inputs[0] != a && call.inputs[0] != moved) continue;
+    EXPECT_EQ(call.op, "reshape");
+  }
+}
+
+// Patches of an image become rows: nothing is moved.
+TEST(PutChannelsLast, PositionsMayBecomeOneDimension) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({1, 3, 4, 6}));
+  const ValueId a = ConvTo(builder, x, 5);
+  const ValueId rows =
+      Moved(builder, Reshape(builder, a, {1, 5, 24}), {0, 2, 1});
+  const ValueId w = Constant(builder, {5, 7});
+  const ValueId flat = Reshape(builder, rows, {24, 5});
+  const Graph graph = *builder.Finish({Matmul(builder, flat, w)}, {"y"});
+  const Graph changed = ChannelsLast(graph);
+  EXPECT_THAT(changed.values[a].type.shape, ElementsAre(1, 4, 6, 5));
+  const Graph simple = Checked(Simplify(changed));
+  ExpectCloseResults(graph, simple, 3);
+  for (const Call& call : simple.calls) EXPECT_NE(call.op, "transpose");
+}
+
+// Windows of positions, and back.
+TEST(PutChannelsLast, PositionsMayBecomeSeveralDimensions) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({1, 3, 4, 6}));
+  const ValueId a = ConvTo(builder, x, 5);
+  const ValueId windows = Reshape(builder, a, {1, 5, 2, 2, 3, 2});
+  const ValueId moved = Moved(builder, windows, {0, 2, 4, 3, 5, 1});
+  const ValueId wider = Relu(builder, Reshape(builder, moved, {6, 4, 5}));
+  const ValueId back = Moved(
+      builder, Reshape(builder, wider, {1, 2, 3, 2, 2, 5}), {0, 5, 1, 3, 2, 4});
+  const ValueId y = ConvTo(builder, Reshape(builder, back, {1, 5, 4, 6}), 4);
+  const Graph graph = *builder.Finish({Sigmoid(builder, y)}, {"y"});
+  const Graph changed = ChannelsLast(graph);
+  EXPECT_THAT(changed.values[windows].type.shape,
+              ElementsAre(1, 2, 2, 3, 2, 5));
+  EXPECT_THAT(changed.values[moved].type.shape, ElementsAre(1, 2, 3, 2, 2, 5));
+  EXPECT_THAT(changed.values[wider].type.shape, ElementsAre(6, 4, 5));
+  EXPECT_THAT(changed.values[back].type.shape, ElementsAre(1, 2, 2, 3, 2, 5));
+}
+
+// From windows to a grid, without a convolution between them.
+TEST(PutChannelsLast, ChangesWhatIsBetweenMovements) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({1, 2, 3, 2, 2, 5}));
+  const ValueId image = Moved(builder, x, {0, 5, 1, 3, 2, 4});
+  const ValueId grid = Reshape(builder, image, {1, 5, 2, 2, 2, 3});
+  const ValueId y = Moved(builder, grid, {0, 3, 5, 2, 4, 1});
+  // Not where something else reads it.
+  const ValueId other = Moved(builder, x, {0, 5, 3, 1, 2, 4});
+  const Graph graph = Finish(builder, {y, Sigmoid(builder, other)});
+  const Graph changed = ChannelsLast(graph);
+  EXPECT_THAT(changed.values[image].type.shape, ElementsAre(1, 2, 2, 3, 2, 5));
+  EXPECT_THAT(changed.values[grid].type.shape, ElementsAre(1, 2, 2, 2, 3, 5));
+  EXPECT_EQ(changed.values[other].type.shape, graph.values[other].type.shape);
+}
+
+// What has the bytes of a value of the interface stays, however far away, and
+// so does what a reshape mixes with positions or with batches.
+TEST(PutChannelsLast, ReshapesThatDoNotFollowKeepBytes) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({2, 3, 4, 6}));
+  const ValueId a = ConvTo(builder, x, 4);
+  const ValueId b = Reshape(builder, a, {2, 4, 24});
+  const ValueId c = Reshape(builder, b, {2, 2, 2, 24});
+  const ValueId mixed = ConvTo(builder, x, 4);
+  const ValueId d = Reshape(builder, mixed, {2, 8, 12});
+  const ValueId batches = ConvTo(builder, x, 4);
+  const ValueId e = Reshape(builder, batches, {8, 1, 24});
+  const Graph graph = Finish(builder, {c, Relu(builder, d), Relu(builder, e)});
+  const Graph changed = ChannelsLast(graph);
+  for (const ValueId id : {a, b, c, mixed, d, batches, e}) {
+    EXPECT_EQ(changed.values[id].type.shape, graph.values[id].type.shape);
+  }
+}
+
 TEST(PutChannelsLast, StopsWhereChannelsMix) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 4, 4, 4}));

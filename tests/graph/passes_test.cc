@@ -107,6 +107,26 @@ TEST(FoldConstants, LeavesDequantizedWeights) {
   EXPECT_THAT(Ops(*result), ElementsAre("unpack", "matmul"));
 }
 
+// A mask that only a product could have read from what it is made of.
+TEST(FoldUnfused, FoldsWhatFusionLeft) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({4, 1024}));
+  const ValueId mask = Broadcast(builder, Weights(builder, {64}), {1024, 64});
+  const ValueId out = Broadcast(builder, Weights(builder, {32}), {1024, 32});
+  const Graph graph = Finish(builder, {Matmul(builder, x, mask), out});
+  const Graph folded = Checked(FoldUnfused(graph, Interpreted));
+  EXPECT_THAT(Ops(folded), UnorderedElementsAre("broadcast_to", "matmul"));
+  EXPECT_NE(folded.values[mask].constant, nullptr);
+  EXPECT_EQ(folded.values[out].constant, nullptr);
+  // Its own constant is of no use to anybody.
+  int constants = 0;
+  for (const Value& value : folded.values) {
+    constants += value.constant != nullptr;
+  }
+  EXPECT_EQ(constants, 2);
+  ExpectEqualResults(graph, folded, 1);
+}
+
 TEST(FoldConstants, ReportsARunThatFails) {
   GraphBuilder builder(Interpreted);
   const ValueId w = Weights(builder, {300, 300});

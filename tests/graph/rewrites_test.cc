@@ -271,6 +271,39 @@ TEST(SinkReshapes, ElementwiseCallsFollowTheirProduct) {
       ElementsAre("reshape", "matmul+add+sigmoid+multiply+add", "reshape"));
 }
 
+// The residual is a reshape as well, and comes first.
+TEST(SinkReshapes, OfTwoReshapesTheProductsGivesTheShape) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({4, 5}));
+  const ValueId windows = Must(
+      builder.Compute("transpose", {}, {builder.Input("w", F32({6, 2, 2}))},
+                      [](const Tensors& in) {
+                        return te::Transpose(in[0], {1, 2, 0});
+                      }));
+  const ValueId residual = Reshape(builder, windows, {1, 4, 6});
+  const ValueId product = Matmul(builder, x, PositiveWeights(builder, {5, 6}));
+  const ValueId y =
+      Add(builder, residual, Reshape(builder, product, {1, 4, 6}));
+  const Graph graph =
+      *builder.Finish({y, Sigmoid(builder, windows)}, {"y", "z"});
+  const Graph sunk = Exact(graph, SinkReshapes(graph));
+  EXPECT_THAT(
+      Ops(DropUnused(Checked(FuseCalls(DropUnused(sunk))))),
+      testing::UnorderedElementsAre("transpose", "reshape", "reshape",
+                                    "matmul+add", "reshape", "sigmoid"));
+}
+
+TEST(SinkReshapes, KeepsWhatFollowsAProduct) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({4, 5}));
+  const ValueId windows = Relu(builder, builder.Input("w", F32({2, 2, 6})));
+  const ValueId y = Add(builder, Reshape(builder, windows, {4, 6}),
+                        Matmul(builder, x, PositiveWeights(builder, {5, 6})));
+  const Graph graph =
+      *builder.Finish({y, Sigmoid(builder, windows)}, {"y", "z"});
+  EXPECT_EQ(Ops(Exact(graph, SinkReshapes(graph))), Ops(graph));
+}
+
 TEST(SinkReshapes, KeepsWhatWouldDivideIndices) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({4, 6}));

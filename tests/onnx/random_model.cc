@@ -104,6 +104,19 @@ class Maker : QuantizedWriter {
       Slice(x);
       return;
     }
+    if (x.shape.size() > 4) {  // parts of windows
+      if (rng_.Chance(0.5)) {
+        Activate(x);
+      } else {
+        const int64_t rest = Volume(x.shape) / x.shape[0] / x.shape[1];
+        ReshapeTo(x, {x.shape[0], x.shape[1], rest});
+      }
+      return;
+    }
+    if (rng_.Chance(0.005)) {
+      Mask(x);
+      return;
+    }
     switch (rng_.Below(23)) {
       case 0:
       case 1:
@@ -207,6 +220,24 @@ class Maker : QuantizedWriter {
     } else {
       Bounded(Binary(op, x, Partner(x.shape)));
     }
+  }
+
+  // A large mask of small constants behind a reshape, as windows of attention
+  // have them, on a product.
+  void Mask(const Tensor& x) {
+    const int64_t windows = 5, n = 64;
+    const Tensor mask =
+        Binary("Sub", {Floats({windows, n, 1}, -1, 1), {windows, n, n}},
+               Floats({windows, 1, n}, -1, 1));
+    const Tensor rows = ReshapeTo(mask, {windows * n, n});
+    const Tensor one = Node("ReduceMax", {x.name}, {});
+    Attr("keepdims", int64_t{0});
+    const Tensor scaled = Node(
+        "Mul", {one.name, Floats({windows * n, 2}, -1, 1)}, {windows * n, 2});
+    const Tensor product =
+        Node("MatMul", {scaled.name, Floats({2, n}, -1, 1)}, rows.shape);
+    const Tensor sum = Binary("Add", product, rows.name);
+    Bounded(SliceOf(sum, 0, windows * n / 2, windows * n / 2 + 1));
   }
 
   // What changes nothing.
@@ -570,7 +601,7 @@ class Maker : QuantizedWriter {
   void Image(const Tensor& x) {
     const int64_t in = x.shape[1];
     const Shape& s = x.shape;
-    switch (rng_.Below(7)) {
+    switch (rng_.Below(10)) {
       case 0: {
         if (std::min(s[2], s[3]) < 2) break;
         Node(rng_.Chance(0.5) ? "MaxPool" : "AveragePool", {x.name},
@@ -610,10 +641,50 @@ class Maker : QuantizedWriter {
         Bounded(Binary("Add", scaled, Floats({in, 1, 1}, -1, 1)));
         return;
       }
+      case 5:
+        ShuffleChannels(x);
+        return;
+      case 6: {  // patches as rows
+        const Tensor flat = ReshapeTo(x, {s[0], in, s[2] * s[3]});
+        Bounded(Linear(Transposed(flat, {0, 2, 1}), rng_.Between(1, 6)));
+        return;
+      }
+      case 7:
+        Windows(x);
+        return;
       default:
         break;
     }
     Convolution(x);
+  }
+
+  // Between convolutions in groups.
+  void ShuffleChannels(const Tensor& x) {
+    const Shape& s = x.shape;
+    const int64_t groups = s[1] % 2 == 0 ? 2 : s[1] % 3 == 0 ? 3 : 1;
+    const Tensor apart =
+        ReshapeTo(x, {s[0], groups, s[1] / groups, s[2], s[3]});
+    const Tensor shuffled = ReshapeTo(Transposed(apart, {0, 2, 1, 3, 4}), s);
+    if (rng_.Chance(0.7)) Convolution(shuffled);
+  }
+
+  // A residual of windows of positions, and perhaps on to a grid.
+  void Windows(const Tensor& x) {
+    const Shape& s = x.shape;
+    const int64_t in = s[1];
+    const int64_t p = s[2] % 2 == 0 ? 2 : 1, q = s[3] % 2 == 0 ? 2 : 1;
+    const Tensor apart = ReshapeTo(x, {s[0], in, s[2] / p, p, s[3] / q, q});
+    const Tensor rows = ReshapeTo(Transposed(apart, {0, 2, 4, 3, 5, 1}),
+                                  {s[0] * s[2] * s[3] / p / q, p * q, in});
+    const Tensor y = Binary("Add", rows, Bounded(Linear(rows, in)).name);
+    const Tensor back = Transposed(
+        ReshapeTo(y, {s[0], s[2] / p, s[3] / q, p, q, in}), {0, 5, 1, 3, 2, 4});
+    if (rng_.Chance(0.5)) {
+      Bounded(ReshapeTo(back, s));
+      return;
+    }
+    const Tensor grid = ReshapeTo(back, {s[0], in, p, s[2] / p, q, s[3] / q});
+    Bounded(Transposed(grid, {0, 3, 5, 2, 4, 1}));
   }
 
   void Convolution(const Tensor& x) {

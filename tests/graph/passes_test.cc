@@ -1,6 +1,8 @@
 // The passes: what each changes, and what it must leave.
 #include "compiler/graph/passes.h"
 
+#include <cstddef>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/graph/test_graphs.h"

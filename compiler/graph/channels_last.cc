@@ -315,9 +315,12 @@ class Layouter {
   // Step 2.
   bool Change(ValueId id, int channels) {
     if (changes(id)) return false;
-    std::vector<std::pair<ValueId, int>> together{{id, channels}};
-    for (size_t i = 0; i < together.size(); ++i) {
-      const auto [value, own] = together[i];
+    std::map<ValueId, int> together{{id, channels}};
+    std::vector<ValueId> pending{id};
+    while (!pending.empty()) {
+      const ValueId value = pending.back();
+      pending.pop_back();
+      const int own = together.at(value);
       const std::vector<int64_t>& shape = Shape(value);
       if (!may_change_[value] || changes(value) ||
           static_cast<int>(shape.size()) < own + 2) {
@@ -325,14 +328,11 @@ class Layouter {
       }
       if (SidesOf(shape, own).one_is_single()) continue;
       for (const ValueId other : reshapes_[value]) {
-        if (std::any_of(
-                together.begin(), together.end(),
-                [&](const auto& known) { return known.first == other; })) {
-          continue;
-        }
+        if (together.contains(other)) continue;
         const int others = ChannelsAfterReshape(shape, own, Shape(other));
         if (others == 0) return false;
-        together.emplace_back(other, others);
+        together[other] = others;
+        pending.push_back(other);
       }
     }
     for (const auto& [value, own] : together) channels_[value] = own;

@@ -21,10 +21,6 @@ namespace {
 // 20 ms, and the interpreter does about ten million steps a second.
 constexpr int64_t kInterpretedSteps = 200'000;
 
-// Bounds the memory that a model can take while it is imported. What is
-// evaluated are shapes, indices and scales, which are far smaller.
-constexpr int64_t kMaxEvaluatedBytes = int64_t{1} << 30;
-
 // A C identifier from an operator's name: "nn.conv2d" gives "nn_conv2d".
 std::string FunctionName(const std::string& op) {
   std::string name = op;

@@ -28,6 +28,10 @@ using RunFunction =
     std::function<absl::Status(const ir::PrimFunc& function,
                                std::span<const std::span<std::byte>> buffers)>;
 
+// The most that a small file can make a compile evaluate at once. Shapes,
+// indices and scales are far smaller, and so are most weights.
+inline constexpr int64_t kMaxEvaluatedBytes = int64_t{1} << 30;
+
 // The results of a call whose inputs are constants: by the interpreter, or by
 // `run` if that would take long.
 absl::StatusOr<std::vector<TensorData>> EvaluateCall(const Graph& graph,

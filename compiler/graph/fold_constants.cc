@@ -5,8 +5,8 @@
 //   add(x, broadcast(c))        fusion reads c
 //   matmul(x, dequantize(w))    w has 4 bits
 //
-// but not where a call that is fused with none of these reads them over and
-// over, from a layout that it would rather choose itself:
+// but not where a product reads what only repeats: it would be written in every
+// run, and could not be packed ahead of time.
 //
 //   conv2d(x, full(0.02))
 #include <algorithm>
@@ -27,8 +27,6 @@ namespace {
 constexpr int64_t kSmallBytes = 1 << 16;
 // Larger ones are folded if they are at most this many times their inputs.
 constexpr int64_t kMaxGrowth = 4;
-// A small file must not take all memory.
-constexpr int64_t kMaxFoldedBytes = int64_t{1} << 30;
 
 // Per value: whether it depends on constants only.
 std::vector<bool> AreConstant(const Graph& graph) {
@@ -80,7 +78,7 @@ bool IsWorthFolding(const Graph& graph, const Call& call,
     often = often || read_often[id];
   }
   return out <= kSmallBytes || out / kMaxGrowth <= in ||
-         (often && narrowest >= widest && out <= kMaxFoldedBytes);
+         (often && narrowest >= widest && out <= kMaxEvaluatedBytes);
 }
 
 // Replaces the calls of constants for which `worth(graph, call)` by their
@@ -128,7 +126,7 @@ absl::StatusOr<Graph> FoldUnfused(Graph graph, const RunFunction& run) {
           bytes += now.values[id].type.num_bytes();
           is_output = is_output || outputs.contains(id);
         }
-        return !is_output && bytes <= kMaxFoldedBytes;
+        return !is_output && bytes <= kMaxEvaluatedBytes;
       }));
   return DropUnused(std::move(graph));
 }

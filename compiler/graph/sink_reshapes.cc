@@ -9,8 +9,8 @@
 //
 // Other operands of that shape are reshaped, too, which needs no code: of
 // several reshapes, the one of a product that fusion can merge with the call
-// gives its shape. A call stays where its index arithmetic would need
-// divisions.
+// gives its shape. A call stays where it can be merged with a product as it is,
+// and where its index arithmetic would need divisions.
 #include <algorithm>
 #include <optional>
 #include <set>

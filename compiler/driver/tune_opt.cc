@@ -64,6 +64,8 @@ struct Options {
 // The stage after splitting off what runs ahead of time
 // (lower/split_prepack.h).
 constexpr char kSplit[] = "split";
+// --draw skips so many illegal points at most.
+constexpr int kDraws = 200;
 
 std::vector<lower::Stage> Stages() {
   std::vector<lower::Stage> stages = {
@@ -132,9 +134,14 @@ absl::StatusOr<schedule::Trace> WholeTrace(const Options& options,
   TF_ASSIGN_OR_RETURN(const auto space,
                       space::DesignSpace::Create(module.functions[0], target));
   Rng rng(static_cast<uint64_t>(options.draw));
-  TF_ASSIGN_OR_RETURN(const space::Candidate candidate, space->Sample(rng));
-  TF_ASSIGN_OR_RETURN(const schedule::Schedule made, space->Apply(candidate));
-  return made.trace();
+  absl::Status why_not;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    TF_ASSIGN_OR_RETURN(const space::Candidate candidate, space->Sample(rng));
+    const auto made = space->Apply(candidate);
+    if (made.ok()) return made->trace();
+    why_not = made.status();
+  }
+  return why_not;
 }
 
 // The first `steps` instructions of the trace, applied; -1: all.

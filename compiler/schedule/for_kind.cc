@@ -87,16 +87,11 @@ absl::Status CheckParallelizable(const ScheduleState& state,
     const auto is_apart = [&](const ir::BufferRegion& write) {
       return AreApart(state, {loop}, *block, write, *block, write);
     };
-    const auto are_apart = [&](const auto&) {
-      return std::ranges::all_of(block->writes, is_apart);
-    };
     if ((over_threads &&
          LoopFeedsIter(loop.get(), block.get(), ir::IterType::kReduce)) ||
-        state.facts().apart.Ask({{block, state.LoopsAbove(block.get())}},
-                                are_apart, loop->var.get()) ||
         std::ranges::all_of(block->writes, [&](const ir::BufferRegion& write) {
-          return IsPrivate(state, scope, loop, write.buffer.get()) ||
-                 is_apart(write);
+          return is_apart(write) ||
+                 IsPrivate(state, scope, loop, write.buffer.get());
         })) {
       continue;
     }

@@ -79,6 +79,13 @@ std::vector<ir::Expr> InvertIndices(const ScheduleState& state,
       std::erase_if(conditions, uses);
     }
   }
+  // Every iteration of a loop that no index uses accesses the element.
+  if (std::ranges::any_of(loops, [&](const ir::ForPtr& loop) {
+        return std::ranges::none_of(
+            iters, [&](const auto& iter) { return iter.first == loop->var; });
+      })) {
+    return {};
+  }
   const ir::Expr predicate = std::accumulate(
       conditions.begin(), conditions.end(), ir::BoolConst(true),
       [](const ir::Expr& a, const ir::Expr& b) { return ir::And(a, b); });
@@ -133,13 +140,32 @@ bool AreApartIn(const ScheduleState& state,
   }
   const std::vector<ir::Expr> in_a =
       IterationOf(state, loops, a, of_a, element);
+  if (in_a.size() != loops.size()) return false;
+  if (&of_a == &of_b) return true;
   const std::vector<ir::Expr> in_b =
       IterationOf(state, loops, b, of_b, element);
-  return in_a.size() == loops.size() && in_b.size() == loops.size() &&
+  return in_b.size() == loops.size() &&
          std::equal(in_a.begin(), in_a.end(), in_b.begin(),
                     [&](const ir::Expr& x, const ir::Expr& y) {
                       return analyzer.ProveEqual(x, y);
                     });
+}
+
+bool FindApart(const ScheduleState& state, const std::vector<ir::ForPtr>& loops,
+               const ir::BlockNode& a, const ir::BufferRegion& of_a,
+               const ir::BlockNode& b, const ir::BufferRegion& of_b) {
+  if (AreApartIn(state, loops, a, of_a, b, of_b)) return true;
+  if (loops.empty()) return false;
+  // Where blocks of threads are no whole rows, it takes the number of the block
+  // to tell which element a thread accesses.
+  std::vector<ir::ForPtr> more = state.LoopsAbove(loops.front().get());
+  std::erase_if(more, [](const ir::ForPtr& loop) {
+    return loop->for_kind != ir::ForKind::kThreadBinding ||
+           ir::IsConstInt(loop->extent, 1);
+  });
+  if (more.empty()) return false;
+  more.insert(more.end(), loops.begin(), loops.end());
+  return AreApartIn(state, more, a, of_a, b, of_b);
 }
 
 }  // namespace
@@ -188,18 +214,11 @@ bool AreApart(const ScheduleState& state, std::vector<ir::ForPtr> loops,
   std::erase_if(loops, [](const ir::ForPtr& loop) {
     return ir::IsConstInt(loop->extent, 1);
   });
-  if (AreApartIn(state, loops, a, of_a, b, of_b)) return true;
-  if (loops.empty()) return false;
-  // Where blocks of threads are no whole rows, it takes the number of the block
-  // to tell which element a thread accesses.
-  std::vector<ir::ForPtr> more = state.LoopsAbove(loops.front().get());
-  std::erase_if(more, [](const ir::ForPtr& loop) {
-    return loop->for_kind != ir::ForKind::kThreadBinding ||
-           ir::IsConstInt(loop->extent, 1);
-  });
-  if (more.empty()) return false;
-  more.insert(more.end(), loops.begin(), loops.end());
-  return AreApartIn(state, more, a, of_a, b, of_b);
+  if (loops.size() != 1) return FindApart(state, loops, a, of_a, b, of_b);
+  return state.facts().apart.Ask(
+      loops[0]->var.get(), {&a, &of_a, state.LoopsAbove(&a)},
+      {&b, &of_b, state.LoopsAbove(&b)},
+      [&] { return FindApart(state, loops, a, of_a, b, of_b); });
 }
 
 absl::Status CheckIterationsIndependent(const ScheduleState& state,

@@ -19,8 +19,8 @@ bool IsPrivate(const ScheduleState& state, const BlockScope& scope,
                const ir::ForPtr& loop, const ir::BufferNode* buffer);
 
 // Whether no two iterations of `loops`, which surround both blocks, access the
-// same element by these two accesses to a buffer. Loops that surround all of
-// `loops` keep their values.
+// same element by these two accesses to a buffer, each of which is one of its
+// block's regions. Loops that surround all of `loops` keep their values.
 bool AreApart(const ScheduleState& state, std::vector<ir::ForPtr> loops,
               const ir::BlockNode& a, const ir::BufferRegion& of_a,
               const ir::BlockNode& b, const ir::BufferRegion& of_b);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/instruction_reader.h"
+#include "compiler/schedule/loop_primitives.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/schedule_state.h"
@@ -209,6 +210,14 @@ absl::Status PartialReplay::Advance(const Trace& trace, size_t end) {
                                      "`: ", std::string(status.message())));
   }
   return absl::OkStatus();
+}
+
+absl::Status PartialReplay::AdvanceAtOnce(const Trace& trace, size_t end) {
+  ScheduleState& state = Replayer::State(schedule_);
+  state.set_defers_concurrency(true);
+  TF_RETURN_IF_ERROR(Advance(trace, end));
+  state.set_defers_concurrency(false);
+  return CheckConcurrentLoops(state);
 }
 
 absl::StatusOr<Schedule> Replay(const Trace& trace, ir::IRModule module,

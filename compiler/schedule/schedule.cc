@@ -37,7 +37,8 @@ class Transaction {
                          " made an illegal program: ", verified.message()));
       }
     }
-    if (!FindPrimitive(state_.primitive())->keeps_concurrency) {
+    if (!state_.defers_concurrency() &&
+        !FindPrimitive(state_.primitive())->keeps_concurrency) {
       TF_RETURN_IF_ERROR(CheckConcurrentLoops(state_));
     }
     return CheckLibraryBlocks(state_);

@@ -186,6 +186,10 @@ class PartialReplay {
   // Applies the instructions of the trace after the last one applied, up to
   // number `end`. After an error the object must not be used again.
   absl::Status Advance(const Trace& trace, size_t end);
+  // The same, but whether iterations of concurrent loops are independent is
+  // checked after the last instruction alone, not after each: for candidates of
+  // which most are only looked at.
+  absl::Status AdvanceAtOnce(const Trace& trace, size_t end);
   const Schedule& schedule() const { return schedule_; }
   // The schedule's variables, indexed by those of the trace; -1: none yet.
   const std::vector<int>& ids() const { return ids_; }

@@ -43,6 +43,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/float_rule.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/schedule/access_facts.h"
 #include "compiler/schedule/block_facts.h"
 #include "compiler/schedule/trace.h"
 
@@ -70,6 +71,10 @@ class ScheduleState {
   // Errors name it; `name` must live on.
   void Begin(std::string_view name) { primitive_ = name; }
   std::string_view primitive() const { return primitive_; }
+  // Whether primitives leave concurrent loops unchecked for now
+  // (PartialReplay::AdvanceAtOnce).
+  bool defers_concurrency() const { return defers_concurrency_; }
+  void set_defers_concurrency(bool defers) { defers_concurrency_ = defers; }
 
   // --- Variables of the trace ---
   // InvalidArgument "PRIMITIVE: ..." if the variable is unknown or of another
@@ -126,7 +131,8 @@ class ScheduleState {
   // Cached results of checks (block_info.cc). They stay valid in copies of the
   // state and after Restore.
   struct Facts {
-    BlockFacts affine, apart, covered, init_apart, whole;
+    BlockFacts affine, covered, init_apart, whole;
+    AccessFacts apart;
   };
   Facts& facts() const { return facts_; }
 
@@ -206,6 +212,7 @@ class ScheduleState {
         rng_(other.rng_),
         floats_(other.floats_),
         primitive_(other.primitive_),
+        defers_concurrency_(other.defers_concurrency_),
         blocks_(other.blocks_),
         variables_(other.variables_),
         followed_(other.followed_),
@@ -241,6 +248,7 @@ class ScheduleState {
   Rng rng_;
   ir::FloatRule floats_;
   std::string_view primitive_ = "get";
+  bool defers_concurrency_ = false;
   Trace trace_;
   // The blocks that variables stand for; null once gone.
   std::vector<ir::BlockPtr> blocks_;

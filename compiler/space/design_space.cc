@@ -99,31 +99,23 @@ class DesignSpaceImpl : public DesignSpace {
   }
 
   absl::StatusOr<Candidate> Sample(Rng& rng) const override {
-    std::string why_not = "'s registers";
+    absl::Status why_not;
     for (int draw = 0; draw < kDraws; ++draw) {
-      Candidate candidate;
-      candidate.sketch = static_cast<int>(rng.Below(sketches_.size()));
-      const Sketch& sketch = sketches_[candidate.sketch];
-      if (sketch.threads) {
-        auto decisions = sketch.threads->Draw(sketch.sites, target_, rng);
-        absl::Status fits = decisions.status();
-        if (decisions.ok()) {
-          candidate.decisions = *std::move(decisions);
-          // What the tiles cannot know, such as gaps in what is fetched for
-          // parts of a reduction that are split over blocks.
-          fits = Apply(candidate).status();
-          if (fits.ok()) return candidate;
-        }
-        why_not = absl::StrCat(": ", fits.message());
-        continue;
-      }
-      for (const SampleSite& site : sketch.sites) {
-        candidate.decisions.push_back(DrawDecision(site, target_, rng));
-      }
-      if (Fits(sketch, candidate.decisions)) return candidate;
+      auto candidate = Draw(static_cast<int>(rng.Below(sketches_.size())), rng);
+      if (candidate.ok()) return candidate;
+      why_not = candidate.status();
     }
-    return absl::NotFoundError(
-        absl::StrCat("no point of the design space fits the target", why_not));
+    return NoPoint(why_not);
+  }
+
+  absl::StatusOr<Candidate> SampleOf(int sketch, Rng& rng) const override {
+    absl::Status why_not;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      auto candidate = Draw(sketch, rng);
+      if (candidate.ok()) return candidate;
+      why_not = candidate.status();
+    }
+    return NoPoint(why_not);
   }
 
   absl::StatusOr<Candidate> Mutate(const Candidate& parent,
@@ -179,18 +171,14 @@ class DesignSpaceImpl : public DesignSpace {
 
   absl::StatusOr<schedule::Schedule> Apply(
       const Candidate& candidate) const override {
-    if (candidate.sketch < 0 ||
-        candidate.sketch >= static_cast<int>(sketches_.size())) {
-      return absl::InvalidArgumentError("no such sketch");
-    }
-    const Sketch& sketch = sketches_[candidate.sketch];
-    schedule::Trace trace = sketch.trace;
-    TF_RETURN_IF_ERROR(trace.SetDecisions(candidate.decisions));
-    TF_ASSIGN_OR_RETURN(schedule::PartialReplay replay, sketch.start);
-    TF_RETURN_IF_ERROR(replay.Advance(trace, trace.instructions.size()));
-    schedule::Schedule schedule = std::move(replay).Take();
-    if (sketch.by_hand) return schedule;
-    return Finish(std::move(schedule));
+    return Apply(candidate, /*draft=*/false);
+  }
+
+  absl::StatusOr<ir::PrimFuncPtr> Draft(
+      const Candidate& candidate) const override {
+    TF_ASSIGN_OR_RETURN(const schedule::Schedule schedule,
+                        Apply(candidate, /*draft=*/true));
+    return schedule.module().Find(program_->name);
   }
 
   const schedule::PartialReplay& Start(int sketch) const override {
@@ -274,6 +262,51 @@ class DesignSpaceImpl : public DesignSpace {
   }
 
  private:
+  static absl::Status NoPoint(const absl::Status& why_not) {
+    return absl::NotFoundError(
+        absl::StrCat("no point of the design space fits the target",
+                     std::string(why_not.message())));
+  }
+
+  absl::StatusOr<schedule::Schedule> Apply(const Candidate& candidate,
+                                           bool draft) const {
+    if (candidate.sketch < 0 ||
+        candidate.sketch >= static_cast<int>(sketches_.size())) {
+      return absl::InvalidArgumentError("no such sketch");
+    }
+    const Sketch& sketch = sketches_[candidate.sketch];
+    schedule::Trace trace = sketch.trace;
+    TF_RETURN_IF_ERROR(trace.SetDecisions(candidate.decisions));
+    TF_ASSIGN_OR_RETURN(schedule::PartialReplay replay, sketch.start);
+    const size_t end = trace.instructions.size();
+    TF_RETURN_IF_ERROR(draft ? replay.AdvanceAtOnce(trace, end)
+                             : replay.Advance(trace, end));
+    schedule::Schedule schedule = std::move(replay).Take();
+    if (sketch.by_hand) return schedule;
+    return Finish(std::move(schedule));
+  }
+
+  // One draw; FailedPrecondition where it does not pass the bounds.
+  absl::StatusOr<Candidate> Draw(int index, Rng& rng) const {
+    const Sketch& sketch = sketches_[static_cast<size_t>(index)];
+    Candidate candidate;
+    candidate.sketch = index;
+    if (sketch.threads) {
+      auto decisions = sketch.threads->Draw(sketch.sites, target_, rng);
+      if (!decisions.ok()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat(": ", decisions.status().message()));
+      }
+      candidate.decisions = *std::move(decisions);
+      return candidate;
+    }
+    for (const SampleSite& site : sketch.sites) {
+      candidate.decisions.push_back(DrawDecision(site, target_, rng));
+    }
+    if (Fits(sketch, candidate.decisions)) return candidate;
+    return absl::FailedPreconditionError("'s registers");
+  }
+
   absl::StatusOr<Candidate> NearestOf(
       const Sketch& sketch, const std::vector<ir::Attr>& decisions) const {
     Candidate candidate;

@@ -53,6 +53,8 @@ class DesignSpace {
   // A random point that passes the static bounds on tiles; Apply may still
   // find it illegal. NotFound where no draw passes.
   virtual absl::StatusOr<Candidate> Sample(Rng& rng) const = 0;
+  // The same, of one sketch.
+  virtual absl::StatusOr<Candidate> SampleOf(int sketch, Rng& rng) const = 0;
   // A neighbour by one random mutator (tile sizes, the order of tiles, compute
   // location, unroll depth, parallel extent). FailedPrecondition where the
   // sketch has nothing to mutate or no neighbour passes the bounds.
@@ -65,6 +67,11 @@ class DesignSpace {
   // The scheduled program with its complete trace, postprocs included.
   // FailedPrecondition where the candidate is illegal for the program.
   virtual absl::StatusOr<schedule::Schedule> Apply(
+      const Candidate& candidate) const = 0;
+  // The program alone, for its features, in less time: the sketch's steps are
+  // checked together (PartialReplay::AdvanceAtOnce), so that Apply may still
+  // find the candidate illegal.
+  virtual absl::StatusOr<ir::PrimFuncPtr> Draft(
       const Candidate& candidate) const = 0;
   // The parts of Apply for a sketch that has postprocs: what stands before its
   // first sample, and the postprocs on what the whole sketch has made.

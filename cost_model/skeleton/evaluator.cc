@@ -95,16 +95,16 @@ CandidateEvaluator::Entry* CandidateEvaluator::Find(
 std::optional<FeatureRows> CandidateEvaluator::Replay(
     const space::Candidate& candidate) {
   ++stats_.by_replay;
-  auto schedule = planned_ ? space_->Finish(*std::move(planned_))
-                           : space_->Apply(candidate);
-  return FeaturesOf(schedule);
+  if (!planned_) return FeaturesOf(space_->Draft(candidate));
+  const auto schedule = space_->Finish(*std::move(planned_));
+  if (!schedule.ok()) return std::nullopt;
+  return FeaturesOf(schedule->module().Find(space_->program()->name));
 }
 
 std::optional<FeatureRows> CandidateEvaluator::FeaturesOf(
-    const absl::StatusOr<schedule::Schedule>& schedule) const {
-  if (!schedule.ok()) return std::nullopt;
-  return cost_model::ExtractFeatures(
-      *schedule->module().Find(space_->program()->name), target_);
+    const absl::StatusOr<ir::PrimFuncPtr>& scheduled) const {
+  if (!scheduled.ok()) return std::nullopt;
+  return cost_model::ExtractFeatures(**scheduled, target_);
 }
 
 int CandidateEvaluator::HalfOfTheMachine() {
@@ -122,7 +122,7 @@ std::vector<std::optional<FeatureRows>> CandidateEvaluator::EvaluateAll(
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < rows.size(); i = next++) {
-      rows[i] = FeaturesOf(space_->Apply(candidates[i]));
+      rows[i] = FeaturesOf(space_->Draft(candidates[i]));
     }
   };
   const size_t all = std::min(static_cast<size_t>(threads_), rows.size());

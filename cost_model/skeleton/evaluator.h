@@ -76,9 +76,9 @@ class CandidateEvaluator {
   Entry* Find(const space::Candidate& candidate);
   std::optional<cost_model::FeatureRows> Replay(
       const space::Candidate& candidate);
-  // The features of a schedule that was applied; nullopt: it is illegal.
+  // The features of a scheduled program; nullopt: it is illegal.
   std::optional<cost_model::FeatureRows> FeaturesOf(
-      const absl::StatusOr<schedule::Schedule>& schedule) const;
+      const absl::StatusOr<ir::PrimFuncPtr>& scheduled) const;
 
   const std::shared_ptr<const space::DesignSpace> space_;
   const target::Target target_;

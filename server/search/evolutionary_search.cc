@@ -94,6 +94,39 @@ std::optional<Individual> EvolutionarySearch::Evaluate(
   return Featurize(std::move(candidate));
 }
 
+std::vector<Individual> EvolutionarySearch::EvaluateAll(
+    std::vector<space::Candidate> candidates) {
+  std::erase_if(candidates, [&](const space::Candidate& candidate) {
+    return !seen_.insert(candidate.Fingerprint()).second;
+  });
+  std::vector<Individual> legal;
+  for (std::optional<Individual>& one : FeaturizeAll(std::move(candidates))) {
+    if (one) legal.push_back(*std::move(one));
+  }
+  return legal;
+}
+
+void EvolutionarySearch::DrawUntil(
+    size_t want,
+    const std::function<absl::StatusOr<space::Candidate>()>& draw_candidate,
+    std::vector<Individual>& drawn) {
+  for (size_t draws = 0; draws < 2 * want && drawn.size() < want;) {
+    std::vector<space::Candidate> candidates;
+    for (; draws < 2 * want && drawn.size() + candidates.size() < want;
+         ++draws) {
+      auto candidate = draw_candidate();
+      if (!candidate.ok()) {
+        draws = 2 * want;
+        break;
+      }
+      candidates.push_back(*std::move(candidate));
+    }
+    for (Individual& one : EvaluateAll(std::move(candidates))) {
+      drawn.push_back(std::move(one));
+    }
+  }
+}
+
 std::optional<Individual> EvolutionarySearch::Featurize(
     space::Candidate candidate) {
   return std::move(FeaturizeAll({std::move(candidate)}).front());

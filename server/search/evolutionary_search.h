@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/rng.h"
 #include "cost_model/skeleton/evaluator.h"
 #include "server/search/individual.h"
@@ -47,6 +49,14 @@ class EvolutionarySearch : public Search {
  private:
   // Featurises a candidate; nullopt: it was seen before, or is illegal.
   std::optional<Individual> Evaluate(space::Candidate candidate);
+  // Of those that were not seen before and are legal, in their order.
+  std::vector<Individual> EvaluateAll(std::vector<space::Candidate> candidates);
+  // Adds new and legal candidates until there are `want`, or as many as two
+  // draws for each of them find.
+  void DrawUntil(
+      size_t want,
+      const std::function<absl::StatusOr<space::Candidate>()>& draw_candidate,
+      std::vector<Individual>& drawn);
   // Of each, in their order; nullopt: it is illegal.
   std::vector<std::optional<Individual>> FeaturizeAll(
       std::vector<space::Candidate> candidates);

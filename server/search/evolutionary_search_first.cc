@@ -119,13 +119,8 @@ absl::Status EvolutionarySearch::TakeDrafts(size_t want,
     double cycles;
   };
   std::vector<Individual> drawn;
-  const size_t most = want * kDraftsPerProposal;
-  for (size_t draw = 0; draw < 2 * most && drawn.size() < most; ++draw) {
-    auto candidate = space_->Sample(rng_);
-    if (!candidate.ok()) break;
-    std::optional<Individual> individual = Evaluate(*std::move(candidate));
-    if (individual) drawn.push_back(*std::move(individual));
-  }
+  DrawUntil(
+      want * kDraftsPerProposal, [&] { return space_->Sample(rng_); }, drawn);
   if (model_->trained()) Predict(*model_, drawn);
   std::vector<Draft> drafts;
   for (Individual& one : drawn) {

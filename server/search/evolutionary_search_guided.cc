@@ -21,7 +21,7 @@ constexpr size_t kNeighboursPerProposal = 16;
 constexpr int64_t kNeighboursPerNewTile = 2;
 // A sketch that deserves a trial proposes the best by the model of so many new
 // candidates.
-constexpr int kCandidatesPerShare = 32;
+constexpr size_t kCandidatesPerShare = 32;
 
 }  // namespace
 
@@ -144,23 +144,16 @@ absl::Status EvolutionarySearch::TakeNeighbours(
 }
 
 std::vector<Individual> EvolutionarySearch::CandidatesOf(int sketch) {
-  const auto index = static_cast<size_t>(sketch);
-  std::vector<Individual> made;
-  const auto add = [&](absl::StatusOr<space::Candidate> candidate) {
-    if (!candidate.ok() || candidate->sketch != sketch) return;
-    std::optional<Individual> individual = Evaluate(*std::move(candidate));
-    if (individual) made.push_back(*std::move(individual));
-  };
-  if (best_of_sketch_[index]) {
-    for (int i = 0; i < kCandidatesPerShare / 2; ++i) {
-      add(space_->Mutate(best_of_sketch_[index]->candidate, rng_));
-    }
+  const auto& best = best_of_sketch_[static_cast<size_t>(sketch)];
+  std::vector<space::Candidate> drawn;
+  for (size_t i = 0; i < kCandidatesPerShare / 2 && best; ++i) {
+    auto candidate = space_->Mutate(best->candidate, rng_);
+    if (candidate.ok()) drawn.push_back(*std::move(candidate));
   }
-  // A draw may be of any sketch; it is cheap compared with an evaluation.
-  const size_t draws = 2 * kCandidatesPerShare * space_->sketches().size();
-  for (size_t i = 0; i < draws && made.size() < kCandidatesPerShare; ++i) {
-    add(space_->Sample(rng_));
-  }
+  std::vector<Individual> made = EvaluateAll(std::move(drawn));
+  DrawUntil(
+      kCandidatesPerShare, [&] { return space_->SampleOf(sketch, rng_); },
+      made);
   Rank(*model_, made);
   return made;
 }

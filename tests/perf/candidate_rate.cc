@@ -6,7 +6,8 @@
 // For each program: candidates per second that are sampled or mutated,
 // scheduled, featurised and scored; the share of each step and of candidates
 // that had to be replayed (made into programs); the rate if all are replayed;
-// and the time to choose 64 proposals out of 8,000 candidates. With --choices,
+// the time to make the design space, and to choose 64 proposals out of 8,000
+// candidates. With --choices,
 // only the last one. "chosen" is a hash of all proposals in their order: two
 // builds with equal hashes made the same choices. Without arguments: the
 // examples and the programs next to this file. Only reports.
@@ -39,6 +40,7 @@
 namespace tilefarm {
 namespace {
 
+// The model is trained on so many candidates, or on what the seconds allow.
 constexpr int kTrained = 512;
 constexpr int kBatch = 256;  // candidates scored together
 constexpr int kChosen = 64;
@@ -85,10 +87,11 @@ class Bench {
     return absl::OkStatus();
   }
 
-  absl::Status TrainModel() {
+  absl::Status TrainModel(double seconds) {
     model_ = cost_model::MakeXgboostModel(1);
     std::vector<cost_model::Sample> samples;
-    while (samples.size() < kTrained) {
+    const double end = Now() + seconds;
+    while (samples.empty() || (samples.size() < kTrained && Now() < end)) {
       TF_ASSIGN_OR_RETURN(space::Candidate candidate, space_->Sample(rng_));
       auto features = Replay(candidate);
       if (!features) continue;
@@ -199,15 +202,18 @@ absl::StatusOr<nlohmann::json> MeasureProgram(const std::string& path,
   TF_ASSIGN_OR_RETURN(const target::Target target,
                       target::Parse(options.target));
   Bench bench(module.functions.front(), target);
+  const double begin = Now();
   TF_RETURN_IF_ERROR(bench.MakeSpace());
+  const double space_seconds = Now() - begin;
   TF_ASSIGN_OR_RETURN(const Choice choice, bench.MeasureChoice());
   nlohmann::json result{{"program", path.substr(path.rfind('/') + 1)},
                         {"target", target.Key()},
+                        {"space_seconds", space_seconds},
                         {"choose_64_seconds", choice.seconds},
                         {"choose_8_times_64_seconds", choice.total_seconds},
                         {"chosen", choice.chosen}};
   if (options.choices) return result;
-  TF_RETURN_IF_ERROR(bench.TrainModel());
+  TF_RETURN_IF_ERROR(bench.TrainModel(options.seconds));
   TF_ASSIGN_OR_RETURN(const Rates rates, bench.Measure(options.seconds, true));
   TF_ASSIGN_OR_RETURN(const Rates replayed,
                       bench.Measure(options.seconds / 4, false));
@@ -261,9 +267,10 @@ int Main(int argc, char** argv) {
       std::cout << result->dump() << std::endl;
       continue;
     }
-    std::cout << (*result)["program"].get<std::string>()
-              << ": choose 64: " << (*result)["choose_64_seconds"].get<double>()
-              << " s" << std::endl;
+    std::cout << (*result)["program"].get<std::string>() << ": space "
+              << (*result)["space_seconds"].get<double>() << " s, choose 64: "
+              << (*result)["choose_64_seconds"].get<double>() << " s"
+              << std::endl;
     if (options.choices) continue;
     std::cout << "  "
               << static_cast<int64_t>((*result)["candidates_per_second"])

@@ -163,6 +163,23 @@ TEST(DesignSpaceTest, SamplingDependsOnTheSeedAlone) {
   }
 }
 
+TEST(DesignSpaceTest, SamplesOfASketchAreOfThatSketch) {
+  const auto space = Space(Matmul(32, 32, 32));
+  ASSERT_GT(space->sketches().size(), 1u);
+  Rng rng(4);
+  for (size_t i = 0; i < space->sketches().size(); ++i) {
+    const int sketch = static_cast<int>(i);
+    std::set<uint64_t> points;
+    for (int draw = 0; draw < 10; ++draw) {
+      const auto candidate = space->SampleOf(sketch, rng);
+      ASSERT_TRUE(candidate.ok()) << candidate.status();
+      EXPECT_EQ(candidate->sketch, sketch);
+      points.insert(candidate->Fingerprint());
+    }
+    EXPECT_GT(points.size(), 1u);
+  }
+}
+
 TEST(DesignSpaceTest, MutationChangesOneOrMoreDecisionsOfTheSameSketch) {
   const auto space = Space(MatmulRelu(32, 32, 32));
   Rng rng(5);

@@ -36,6 +36,8 @@ std::unique_ptr<DesignSpace> Space(const ir::PrimFuncPtr& program,
 ir::PrimFuncPtr Checked(const DesignSpace& space, const Candidate& candidate,
                         const target::Target& target) {
   const auto applied = space.Apply(candidate);
+  const auto draft = space.Draft(candidate);
+  EXPECT_EQ(draft.ok(), applied.ok()) << draft.status() << applied.status();
   if (!applied.ok()) {
     EXPECT_EQ(applied.status().code(), absl::StatusCode::kFailedPrecondition)
         << applied.status();
@@ -43,6 +45,7 @@ ir::PrimFuncPtr Checked(const DesignSpace& space, const Candidate& candidate,
   }
   const std::string text = applied->trace().Print();
   const ir::PrimFuncPtr scheduled = applied->module().Find("main");
+  EXPECT_EQ(draft.ok() ? ir::Print(**draft) : "", ir::Print(*scheduled));
   const absl::Status verified = ir::Verify(*scheduled);
   EXPECT_TRUE(verified.ok()) << verified << "\n" << text;
   const absl::Status kernels = CheckKernels(*scheduled, *target.gpu);

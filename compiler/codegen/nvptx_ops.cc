@@ -175,11 +175,14 @@ class Nvptx : public DeviceOps {
     };
     for (unsigned i = 0; i < count; i += 2) {
       // The first operand goes to the upper half.
-      llvm::Value* pair = builder.CreateBitCast(
+      llvm::CallInst* call =
           builder.CreateIntrinsic(to_bfloat ? llvm::Intrinsic::nvvm_ff2bf16x2_rn
                                             : llvm::Intrinsic::nvvm_ff2f16x2_rn,
-                                  {}, {element(i + 1), element(i)}),
-          llvm::FixedVectorType::get(half, 2));
+                                  {}, {element(i + 1), element(i)});
+      // LLVM 19 does not know it, and would not join the loads around it.
+      call->addFnAttr(llvm::Attribute::WillReturn);
+      llvm::Value* pair =
+          builder.CreateBitCast(call, llvm::FixedVectorType::get(half, 2));
       for (unsigned k = i; k < std::min(i + 2, count); ++k) {
         llvm::Value* bits = builder.CreateExtractElement(pair, k - i);
         out = vector == nullptr ? bits

@@ -19,6 +19,9 @@ enum class MemoryScope : uint8_t {
   kLocal,   // one thread
 };
 
+// Of each buffer of kShared: enough for every vector access.
+inline constexpr int64_t kSharedAlignment = 128;
+
 // nullopt: no scope of the language.
 std::optional<MemoryScope> ParseMemoryScope(std::string_view name);
 

@@ -22,6 +22,8 @@ namespace tilefarm::ir {
 
 inline constexpr int64_t kWarpgroup = 128;     // threads
 inline constexpr int64_t kWarpgroupRows = 64;  // of a product
+// Of results, for each warpgroup: while one is copied, the next one is filled.
+inline constexpr int64_t kStoreTiles = 2;
 
 // What the unit multiplies (PTX ISA 8.5, wgmma). Operands have 16 bytes along
 // depth twice: 16 numbers of 16 bits, 32 of 8.

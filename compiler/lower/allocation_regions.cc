@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -357,10 +358,27 @@ bool Covers(IndexMath& math, const ir::BufferNode& buffer, const Box& outer,
   return true;
 }
 
-bool AreSame(const Box& a, const Box& b) {
-  if (a.terms != b.terms) return false;
-  for (size_t d = 0; d < a.first.size(); ++d) {
-    if (Distance(a.first[d], b.first[d]) != 0) return false;
+bool Contains(const Box& outer, const Box& inner) {
+  for (size_t d = 0; d < outer.first.size(); ++d) {
+    if (Distance(outer.first[d], inner.first[d]) != 0) return false;
+    std::vector<Box::Term> more, rest;
+    std::ranges::set_difference(outer.terms[d], inner.terms[d],
+                                std::back_inserter(more));
+    std::ranges::set_difference(inner.terms[d], outer.terms[d],
+                                std::back_inserter(rest));
+    // With the same values of the terms that both have, `outer` has [0, dense)
+    // and `inner` nothing beyond `most`.
+    int64_t dense = 1, most = 0;
+    for (const Box::Term& term : more) {
+      if (term.extent == 0) return false;
+      if (term.scale <= 0 || term.scale > dense) continue;
+      dense += term.scale * (term.extent - 1);
+    }
+    for (const Box::Term& term : rest) {
+      if (term.extent == 0 || term.scale <= 0) return false;
+      most += term.scale * (term.extent - 1);
+    }
+    if (most >= dense) return false;
   }
   return true;
 }

@@ -79,8 +79,9 @@ std::optional<int64_t> Distance(const Linear& from, const Linear& to);
 bool Covers(IndexMath& math, const ir::BufferNode& buffer, const Box& outer,
             const Box& inner);
 
-// Whether both are known to be of the same elements.
-bool AreSame(const Box& a, const Box& b);
+// Whether every element of `inner` is known to be one of `outer`, gaps
+// included: what both vary by, and beside it a range without gaps.
+bool Contains(const Box& outer, const Box& inner);
 
 // Part of an offset: offset // scale % count.
 struct Digit {

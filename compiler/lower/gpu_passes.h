@@ -79,6 +79,9 @@ ir::Stmt UnrollRegisters(const ir::Stmt& stmt);
 // block may read elements that another block of the kernel writes.
 absl::StatusOr<ir::Stmt> InsertBarriers(const ir::Stmt& stmt);
 
+// Allocates what the threads of a block share around the kernel's code, once.
+ir::Stmt HoistShared(const ir::Stmt& stmt);
+
 // Lowered form, before unrolling. Replaces nests that are annotated for it
 // (ir::kWarpMatrix) by matrix products of warps. InvalidArgument if a nest does
 // not have the form that the annotation asks for, or the target no such unit.

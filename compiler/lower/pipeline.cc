@@ -199,6 +199,9 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
              return VectorizeLoops(s, target);
            }),
            "vectorize"},
+          // After barriers are placed by what iterations do to one another, and
+          // lanes have their own; before loops are copied.
+          {"HoistShared", OnBody(HoistShared)},
           {"UnrollLoops", ThenSimplify(UnrollLoops), "unroll"},
           {"PlaceRegisters", OnBody([&target](const ir::Stmt& s) {
              return PlaceRegisters(s, target);

@@ -114,7 +114,7 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
       } else {
         owned &= std::ranges::any_of(stored,
                                      [&](const GuardedBox& region) {
-                                       return AreSame(region.box, *box) &&
+                                       return Contains(region.box, *box) &&
                                               HasConditions(access,
                                                             *region.conditions);
                                      }) ||

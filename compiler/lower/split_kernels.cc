@@ -17,9 +17,6 @@ using ir::Buffer;
 using ir::ForNode;
 using ir::Stmt;
 
-// Enough for every vector access.
-constexpr int64_t kSharedAlignment = 128;
-
 // The buffers that a kernel gets and those that it allocates.
 class BufferCollector : public ir::Visitor {
  public:
@@ -87,9 +84,9 @@ absl::StatusOr<Kernel> MakeKernel(const Stmt& stmt,
     const int64_t begin =
         RoundUp(kernel.shared_bytes, collector.tiles.contains(buffer.get())
                                          ? ir::kBoxAlignment
-                                         : kSharedAlignment);
+                                         : ir::kSharedAlignment);
     kernel.shared.emplace_back(std::move(buffer), begin);
-    kernel.shared_bytes = RoundUp(begin + bytes, kSharedAlignment);
+    kernel.shared_bytes = RoundUp(begin + bytes, ir::kSharedAlignment);
   }
   if (kernel.shared_bytes > limits.block_shared) {
     return absl::InvalidArgumentError(absl::StrCat(

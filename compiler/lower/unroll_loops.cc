@@ -5,6 +5,7 @@
 
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/guard_math.h"
 #include "compiler/lower/passes.h"
 
 namespace tilefarm::lower {
@@ -109,11 +110,19 @@ class Unroller : public ir::Mutator {
     }
     size_.stores *= *extent;
     ++size_.unrolled_depth;
+    // A condition that is the same for all copies is tested once.
+    const auto* branch = ir::As<ir::IfNode>(body);
+    const bool once = branch != nullptr && branch->else_case == nullptr &&
+                      !ir::UsesVar(branch->condition, s.var.get()) &&
+                      !ReadsMemory(branch->condition);
+    const Stmt& copied = once ? branch->then_case : body;
     std::vector<Stmt> copies;
     for (int64_t i = 0; i < *extent; ++i) {
-      copies.push_back(ir::Substitute(body, {{s.var.get(), ir::IntConst(i)}}));
+      copies.push_back(
+          ir::Substitute(copied, {{s.var.get(), ir::IntConst(i)}}));
     }
-    return ir::MakeSeq(std::move(copies));
+    Stmt all = ir::MakeSeq(std::move(copies));
+    return once ? ir::MakeIf(branch->condition, std::move(all)) : all;
   }
 
  private:

@@ -5,6 +5,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/dot_lanes.h"
+#include "compiler/lower/guard_math.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/lane_vectorizer.h"
 #include "compiler/lower/matrix_tiles.h"
@@ -119,12 +120,6 @@ class LoopVectorizer {
 
  private:
   bool Varies(const Expr& e) const { return ir::UsesVar(e, loop_.var.get()); }
-  static bool ReadsMemory(const Expr& e) {
-    bool reads = false;
-    ir::PostOrderExprs(
-        e, [&](const Expr& x) { reads |= x->kind == ir::ExprKind::kLoad; });
-    return reads;
-  }
 
   // The widest chunk, a power of two, in which every index is linear; the
   // native width if only very narrow chunks are linear.

@@ -13,6 +13,7 @@
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/tensor_box.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/ir/warpgroup_product.h"
 #include "compiler/lower/gpu_passes.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/simplify.h"
@@ -26,8 +27,6 @@ using ir::ForNode;
 using ir::MachineOp;
 using ir::Stmt;
 
-// While one tile is copied, the next one is filled.
-constexpr int64_t kTiles = 2;
 constexpr int64_t kSwizzleBytes = 16;  // of the swizzle
 
 // Product, row step, column step, pair.
@@ -55,7 +54,7 @@ class BoxStorer {
     WarpgroupStores out;
     out.tiles = tiles_ = ir::MakeBuffer(
         absl::StrCat(store_->buffer->name, "_tiles"), store_->buffer->dtype,
-        {nest_.warpgroups, kTiles, ir::kWarpgroupRows, row_elements_},
+        {nest_.warpgroups, ir::kStoreTiles, ir::kWarpgroupRows, row_elements_},
         "shared");
     std::vector<Stmt> body;
     const int64_t chunks = nest_.columns / row_elements_;
@@ -65,7 +64,7 @@ class BoxStorer {
       }
     }
     // The first tile may be that of the chunk before.
-    if (nest_.products * chunks % kTiles != 0) {
+    if (nest_.products * chunks % ir::kStoreTiles != 0) {
       body.insert(body.begin(), ByFirst({Wait(0)}));
     }
     out.body = ir::MakeSeq(std::move(body));
@@ -284,9 +283,9 @@ class BoxStorer {
 
   void StoreChunk(int64_t product, int64_t chunk, int64_t number,
                   std::vector<Stmt>& out) const {
-    const Expr tile = ir::IntConst(number % kTiles);
+    const Expr tile = ir::IntConst(number % ir::kStoreTiles);
     const Stmt meet = Effect(MachineOp::kWarpgroupBarrier, {warpgroup_});
-    out.push_back(ByFirst({Wait(kTiles - 1)}));
+    out.push_back(ByFirst({Wait(ir::kStoreTiles - 1)}));
     out.push_back(meet);
     const int64_t bytes = store_->buffer->dtype.bytes();
     for (int64_t step = 0; step < row_elements_ / kSumsPeriod; ++step) {

@@ -44,6 +44,17 @@ FAULTS = [
     ("barrier-after-if", LOWER + "insert_barriers.cc",
      "    first_only_ = outer;\n    Append(inside, pending);",
      "    first_only_ = outer;"),
+    # What the threads of a block, or one of them, share in all iterations.
+    ("shared-of-all-lanes", LOWER + "pipeline.cc",
+     """          {"LowerWarpMatrices", OnBody([&target]""",
+     """          {"HoistShared", OnBody(HoistShared)},
+          {"LowerWarpMatrices", OnBody([&target]"""),
+    ("registers-of-gaps", LOWER + "allocation_regions.cc",
+     "term.scale > dense) continue;",
+     "term.scale > 8 * dense) continue;"),
+    ("registers-beyond", LOWER + "allocation_regions.cc",
+     "if (most >= dense) return false;",
+     "if (most > dense) return false;"),
     # Conditions of sums in registers.
     ("relaxed-bound", LOWER + "relax_guards.cc",
      "*bound >= store.buffer->shape[d] &&",
@@ -128,8 +139,8 @@ FAULTS = [
      "if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/true);",
      "if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/false);"),
     ("shared-overlap", LOWER + "split_kernels.cc",
-     "RoundUp(begin + bytes, kSharedAlignment);",
-     "RoundUp(begin + bytes / 2, kSharedAlignment);"),
+     "RoundUp(begin + bytes, ir::kSharedAlignment);",
+     "RoundUp(begin + bytes / 2, ir::kSharedAlignment);"),
     ("workspace-number", CODEGEN + "device_module.cc",
      "numbers.emplace(workspace.get(), static_cast<int>(numbers.size()));",
      "numbers.emplace(workspace.get(),\n"

@@ -86,6 +86,8 @@ absl::StatusOr<schedule::Schedule> DefaultGpuSchedule(
 int64_t VectorWidth(const ir::BlockNode& block, bool loads_only = false);
 // The same of what the block stores alone.
 int64_t StoreWidth(const ir::BlockNode& block);
+// The same of what a reduction reads along this variable, beside its sums.
+int64_t TermWidth(const ir::BlockNode& block, const ir::IterVar& iter);
 // The loops as one, and bound to the axis. No loops: nothing is bound.
 absl::StatusOr<std::vector<schedule::LoopRv>> FuseAndBind(
     schedule::Schedule& schedule, const std::vector<schedule::LoopRv>& loops,

@@ -11,10 +11,15 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/int_set.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/dim_align.h"
+#include "compiler/ir/memory_scope.h"
+#include "compiler/ir/tensor_box.h"
 #include "compiler/ir/thread_axis.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/ir/warpgroup_product.h"
 #include "compiler/schedule/region_analysis.h"
 #include "compiler/schedule/thread_binding.h"
+#include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
 namespace {
@@ -38,6 +43,11 @@ class Kernel {
       bound = true;
       int64_t& extent = extents_.insert({loop->thread_tag, 1}).first->second;
       extent = std::max(extent, ir::AsInt(loop->extent).value_or(INT64_MAX));
+    }
+    for (const ir::ForNode* loop : loops) {
+      const auto boxes = loop->annotations.find(ir::kBoxStores);
+      stores_boxes_ |=
+          boxes != loop->annotations.end() && boxes->second.AsInt() != 0;
     }
     if (!bound && unbound_.empty()) unbound_ = block.name;
     for (const auto* regions : {&block.reads, &block.writes}) {
@@ -70,7 +80,17 @@ class Kernel {
     int64_t shared = 0, local = 0;
     for (const auto& [buffer, accesses] : accesses_) {
       const bool is_shared = buffer->scope.starts_with("shared");
-      (is_shared ? shared : local) += Bytes(accesses, is_shared);
+      const int64_t bytes = Bytes(accesses, is_shared);
+      if (is_shared) {
+        shared += CeilDiv(bytes, ir::kSharedAlignment) * ir::kSharedAlignment;
+      } else {
+        local += bytes;
+      }
+    }
+    // The tiles of results that each warpgroup gives to the copy engine.
+    if (stores_boxes_) {
+      shared += threads / ir::kWarpgroup * ir::kStoreTiles *
+                ir::kWarpgroupRows * ir::kBoxRowBytes;
     }
     if (shared > limits.block_shared) {
       return Exceeds("bytes of shared memory", shared, limits.block_shared);
@@ -111,6 +131,12 @@ class Kernel {
     return count;
   }
 
+  static int64_t PaddedElements(const ir::BufferNode& buffer) {
+    if (buffer.shape.empty()) return 1;
+    const auto strides = ir::PaddedStrides(buffer);
+    return strides ? buffer.shape[0] * strides->front() : INT32_MAX;
+  }
+
   // Each iteration of the loops around all accesses has its own copy of the
   // buffer, but the threads of a block have one shared buffer.
   static int64_t Bytes(const std::vector<Access>& accesses, bool shared) {
@@ -148,16 +174,18 @@ class Kernel {
       }
       const arith::Region hull =
           arith::RelaxRegion(analyzer, access.region, relaxed);
+      ir::BufferNode part = buffer;
       for (size_t d = 0; d < hull.size(); ++d) {
-        const int64_t whole = buffer.shape[d];
-        size *= std::min(whole, ir::AsInt(hull[d].extent).value_or(whole));
+        part.shape[d] = std::min(
+            part.shape[d], ir::AsInt(hull[d].extent).value_or(part.shape[d]));
       }
-      most = std::max(most, size);
+      most = std::max(most, size * PaddedElements(part));
     }
     return most;
   }
 
   std::string first_, unbound_;
+  bool stores_boxes_ = false;
   std::map<std::string, int64_t> extents_;  // by axis
   std::map<const ir::BufferNode*, std::vector<Access>> accesses_;
 };

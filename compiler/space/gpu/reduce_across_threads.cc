@@ -22,7 +22,8 @@ constexpr int64_t kMinRowReduction = 32;
 // With so many outputs for each term, one thread for each output is fast enough
 // if neighbours then read neighbouring elements.
 constexpr int64_t kManyForEachTerm = 32;
-// The default: every thread adds at least 4 terms, up to 8 warps.
+// The default: every thread adds at least 4 terms and what one load brings, up
+// to 8 warps.
 constexpr int64_t kTermsOfThread = 4;
 constexpr int64_t kMostDefaultThreads = 256;
 // Rows of intermediate results that take more of a block's shared memory
@@ -107,6 +108,15 @@ absl::StatusOr<int64_t> TermsOfRow(Schedule schedule, BlockRv block,
   return terms;
 }
 
+// The terms of the block's sum that one load brings; 1: it adds nothing.
+int64_t TermsOfLoad(const ir::BlockNode& node, const BlockLoops& own) {
+  for (size_t i = own.size(); i-- > 0;) {
+    if (!own[i].sums) continue;
+    return TermWidth(node, node.iters[static_cast<size_t>(own[i].iters[0])]);
+  }
+  return 1;
+}
+
 // The blocks that are computed row by row with the consumer; nullopt if there
 // is no reduction among them. Moves them below its loops.
 absl::StatusOr<std::optional<RowBlocks>> FindRows(const RuleContext& context,
@@ -173,14 +183,24 @@ absl::Status Distribute(Schedule& schedule, BlockRv block, size_t rows,
   if (split.size() > 1) {
     TF_ASSIGN_OR_RETURN(fused, schedule.Fuse(split));
   }
-  const int64_t width = reduce.empty() ? VectorWidth(*node) : 1;
-  std::vector<schedule::Factor> factors = {std::nullopt, threads};
-  if (width > 1) factors.emplace_back(width);
+  // What a thread accesses at once, split off first, so that all of it is
+  // within the row, or nothing.
+  const int64_t width = shares           ? TermsOfLoad(*node, own)
+                        : reduce.empty() ? VectorWidth(*node)
+                                         : 1;
+  std::optional<LoopRv> side_by_side;
+  if (width > 1) {
+    TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> parts,
+                        schedule.Split(fused, {std::nullopt, width}));
+    fused = parts[0];
+    side_by_side = parts[1];
+  }
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> parts,
-                      schedule.Split(fused, factors));
+                      schedule.Split(fused, {std::nullopt, threads}));
   TF_RETURN_IF_ERROR(schedule.Bind(parts[1], "threadIdx.x"));
-  if (width > 1) return schedule.Vectorize(parts[2]);
-  return absl::OkStatus();
+  if (!side_by_side) return absl::OkStatus();
+  return shares ? schedule.Unroll(*side_by_side)
+                : schedule.Vectorize(*side_by_side);
 }
 
 // Copies what several of the blocks read of a row into shared memory, once for
@@ -252,9 +272,15 @@ absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
     if (bytes > limits.block_shared / kSharedShare) continue;
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "shared"));
   }
+  int64_t terms = kTermsOfThread;
+  for (const BlockRv block : rows->blocks) {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+    TF_ASSIGN_OR_RETURN(const BlockLoops own,
+                        OwnLoops(schedule, block, rows->loops));
+    terms = std::max(terms, TermsOfLoad(*node, own));
+  }
   int64_t usual = limits.warp_lanes;
-  while (usual * 2 * kTermsOfThread <= rows->longest &&
-         usual < kMostDefaultThreads) {
+  while (usual * 2 * terms <= rows->longest && usual < kMostDefaultThreads) {
     usual *= 2;
   }
   TF_ASSIGN_OR_RETURN(

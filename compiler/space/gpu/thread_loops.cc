@@ -117,6 +117,17 @@ int64_t StoreWidth(const ir::BlockNode& block) {
                  WidthOf(block, store->buffer, store->indices, iter));
 }
 
+int64_t TermWidth(const ir::BlockNode& block, const ir::IterVar& iter) {
+  int64_t width = 0;
+  ir::PostOrderExprs(block.body, [&](const ir::Expr& expr) {
+    const auto* load = ir::As<ir::LoadNode>(expr);
+    if (load == nullptr) return;
+    const int64_t own = WidthOf(block, load->buffer, load->indices, iter);
+    if (own > 0) width = width == 0 ? own : std::min(width, own);
+  });
+  return PowerOf(IterExtent(iter), std::max<int64_t>(width, 1));
+}
+
 absl::StatusOr<std::vector<LoopRv>> FuseAndBind(
     Schedule& schedule, const std::vector<LoopRv>& loops, const char* axis) {
   if (loops.empty()) return loops;

@@ -16,9 +16,9 @@ def main(A: T.Buffer((49, 1024), "float32"), B: T.Buffer((1024, 64), "float32"),
             vi, vj = T.axis.remap("SS", [i, j])
             D[vi, vj] = C[vi, vj] + bias[vj]
 # CHECK: T.allocate((50176,), "float32", "global") as C_rf
+# CHECK: "shared") as B_shared
 # CHECK: T.allocate({{.*}} as C_rf_local
 # CHECK: C_rf_local[0] = T.float32(0.0)
-# CHECK: "shared") as B_shared
 # CHECK: T.thread_binding(256, thread="threadIdx.x")
 # CHECK: T.allocate((1,), "float32", {{.*}}) as C_local
 # CHECK: D[

@@ -54,6 +54,28 @@ def main(A: T.Buffer(($0), "float32"), B: T.Buffer((8, 64), "float32")):
                     B[vi, vj] = X[vi, 63 - vj]
 )";
 
+// A thread fetches elements that are not side by side, and uses two: the second
+// one is what it fetched in the iteration before. $0: loops over what it
+// fetches; $1, $2: their places; $3: how far an iteration goes back; $4: the
+// distance of the second element.
+constexpr char kElementOfTheIterationBefore[] = R"(
+@T.prim_func
+def main(A: T.Buffer((1024,), "float32"), B: T.Buffer((64, 3), "float32")):
+    L = T.alloc_buffer((1024,), "float32", scope="local")
+    for t in T.thread_binding(64, thread="threadIdx.x"):
+        for k in range(3):
+            for a, b in T.grid($0):
+                with T.block("L"):
+                    vt, vk, va, vb = T.axis.remap("SSSS", [t, k, a, b])
+                    L[vt * 16 + 8 - vk * $3 + va * $1 + vb * $2] = A[vt * 16 + 8 - vk * $3 + va * $1 + vb * $2] + T.Cast("float32", vk)
+            for j in range(2):
+                with T.block("B"):
+                    vt, vk, vj = T.axis.remap("SSR", [t, k, j])
+                    with T.init():
+                        B[vt, vk] = T.float32(0)
+                    B[vt, vk] = B[vt, vk] + T.if_then_else(vj == 0 or vk > 0, L[vt * 16 + 8 - vk * $3 + vj * $4], T.float32(5))
+)";
+
 constexpr char kFetchOfTwoBuffersInOnePart[] = R"(
 @T.prim_func
 def main(A: T.Buffer((8, 2, 64), "float32"), B: T.Buffer((8, 2, 64), "float32"), C: T.Buffer((8, 64), "float32")):
@@ -241,6 +263,12 @@ std::vector<GivenKernel> GivenKernels() {
       {"FetchOfRowsWithAnotherFill",
        absl::Substitute(kVectorFetch, "6, 64",
                         "T.if_then_else(vi < 6, A[vi, va], T.float32(3))")},
+      // Of three elements side by side, the one behind them.
+      {"ElementBehindThoseOfThisIteration",
+       absl::Substitute(kElementOfTheIterationBefore, "3, 1", 1, 1, 1, 3)},
+      // Of 0, 1, 4 and 5, element 2.
+      {"ElementBetweenThoseOfThisIteration",
+       absl::Substitute(kElementOfTheIterationBefore, "2, 2", 1, 4, 2, 2)},
       // Registers of the second buffer follow those of the first.
       {"FetchOfTwoBuffersInOnePart", kFetchOfTwoBuffersInOnePart},
       // Two of 64 threads have no element.

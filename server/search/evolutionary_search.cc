@@ -79,6 +79,7 @@ absl::Status EvolutionarySearch::Warm(std::span<const database::Record> known) {
     if (!candidate.ok()) continue;
     std::optional<Individual> individual = Evaluate(*std::move(candidate));
     if (!individual) continue;
+    has_points_ = true;
     tried_.insert(individual->candidate.Fingerprint());
     shares_.Proposed(individual->candidate.sketch);
     tiles_.insert(RegisterTile(individual->candidate));
@@ -183,6 +184,7 @@ absl::Status EvolutionarySearch::Take(Individual individual,
   auto schedule = space_->Apply(individual.candidate);
   // A candidate that its skeleton accepts may still be illegal.
   if (!schedule.ok()) return absl::OkStatus();
+  has_points_ = true;
   const ir::PrimFuncPtr scheduled =
       schedule->module().Find(space_->program()->name);
   evaluator_.Check(individual.candidate, *scheduled, individual.features);

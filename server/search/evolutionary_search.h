@@ -96,6 +96,7 @@ class EvolutionarySearch : public Search {
 
   // evolutionary_search_first.cc:
 
+  // FailedPrecondition, with the reason, if no point of the space is legal.
   absl::Status TakeRandom(size_t want, std::vector<Proposal>* proposals);
   // options_.first_traces.
   absl::Status TakeFirst(size_t want, std::vector<Proposal>* proposals);
@@ -137,7 +138,8 @@ class EvolutionarySearch : public Search {
   std::vector<Suggestion> suggestions_;  // not proposed yet, in order
   std::string default_candidate_;
   StepShares steps_;
-  int64_t near_taken_ = 0;  // neighbours proposed
+  int64_t near_taken_ = 0;   // neighbours proposed
+  bool has_points_ = false;  // some point that was drawn is legal
   int64_t measured_ = 0;
   int64_t gained_at_ = 0;  // measured_ when there was last a new best
   double best_seconds_ = 0;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/structural.h"
 #include "cost_model/estimate.h"
@@ -17,6 +18,9 @@ namespace {
 // that are drawn at random nevertheless.
 constexpr int kDraftsPerProposal = 16;
 constexpr double kBlindDrafts = 0.25;
+// If so many points in a row are illegal, and none was legal before, there is
+// none.
+constexpr int kMostIllegal = 500;
 // One draft in so many goes to the sketch that deserves a trial (SketchShares),
 // whatever the estimates of the sketches are.
 constexpr size_t kDraftsPerShare = 2;
@@ -99,17 +103,31 @@ absl::Status EvolutionarySearch::TakeRandom(size_t want,
   // many repeats in a row that hardly any point is left.
   const int64_t size = std::min<int64_t>(space_->ApproximateSize(), 20000);
   const int64_t max_repeats = 1000 + 12 * size;
+  absl::Status why_not;
+  int illegal = 0;
   for (int64_t repeats = 0; proposals->size() < want && repeats < max_repeats;
        ++repeats) {
     auto candidate = space_->Sample(rng_);
-    if (!candidate.ok()) break;
-    std::optional<Individual> individual = Evaluate(*std::move(candidate));
-    if (!individual) continue;
+    if (!candidate.ok()) {
+      why_not = candidate.status();
+      break;
+    }
+    if (!seen_.insert(candidate->Fingerprint()).second) continue;
+    std::optional<Individual> individual = Featurize(*candidate);
+    if (!individual) {
+      if (has_points_ || ++illegal < kMostIllegal) continue;
+      why_not = space_->Apply(*candidate).status();
+      break;
+    }
     const size_t before = proposals->size();
     TF_RETURN_IF_ERROR(Take(*std::move(individual), proposals));
     if (proposals->size() > before) repeats = 0;
   }
-  return absl::OkStatus();
+  if (has_points_ || why_not.ok() || !proposals->empty()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the design space has no legal point: ", std::string(why_not.message())));
 }
 
 absl::Status EvolutionarySearch::TakeDrafts(size_t want,

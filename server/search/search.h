@@ -77,7 +77,8 @@ class Search {
   virtual ~Search() = default;
 
   // Up to `count` candidates never proposed before; fewer, or none, only when
-  // the space is exhausted.
+  // the space is exhausted. FailedPrecondition: no point of it is legal; the
+  // message says why.
   virtual absl::StatusOr<std::vector<Proposal>> Propose(int count) = 0;
   // The outcome of a proposal. A second outcome of the same one replaces its
   // time, unless the search no longer remembers it.

@@ -313,6 +313,35 @@ TEST(IdTest, DependOnEveryPart) {
   EXPECT_NE(TaskId("w", "t"), TaskId("w", "u"));
 }
 
+// The default schedule is proposed nevertheless.
+TEST_F(SearchTest, ASpaceWithoutALegalPointIsAnErrorThatNamesTheLimit) {
+  auto target = target::Parse("sim:sm_80");
+  ASSERT_TRUE(target.ok()) << target.status();
+  const ir::PrimFuncPtr program = space::Matmul(64, 64, 64);
+  SearchOptions options;
+  options.seed = 5;
+  const auto first = space::DefaultSchedule(ir::IRModule{{program}}, *target,
+                                            ir::FloatRule::kAsWritten);
+  ASSERT_TRUE(first.ok()) << first.status();
+  options.first_traces.push_back(first->trace().Print());
+  target->gpu->block_shared = 64;
+  auto created = DesignSpace::Create(program, *target);
+  ASSERT_TRUE(created.ok()) << created.status();
+  space_ = *std::move(created);
+  auto search = Search::Create(space_, *target, "task",
+                               cost_model::MakeXgboostModel(1), options, {});
+  ASSERT_TRUE(search.ok()) << search.status();
+  const auto proposals = (*search)->Propose(4);
+  ASSERT_TRUE(proposals.ok()) << proposals.status();
+  EXPECT_EQ(proposals->size(), 1u);
+  const auto none = (*search)->Propose(4);
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(
+      none.status().message().find("bytes of shared memory, the target has 64"),
+      std::string::npos)
+      << none.status();
+}
+
 TEST_F(SearchTest, ProposesKernelsOfGpus) {
   const auto target = target::Parse("sim:sm_80");
   ASSERT_TRUE(target.ok()) << target.status();

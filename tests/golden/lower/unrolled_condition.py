@@ -12,5 +12,5 @@ def main(A: T.Buffer((64, 4), "float32"), B: T.Buffer((64, 4), "float32"), C: T.
             C[k] = 3
 # CHECK: i % 3 == 1
 # CHECK-NOT: if
-# CHECK: if C[0] < 2
-# CHECK: if C[0] < 2
+# CHECK: if C[0] < T.int32(2)
+# CHECK: if C[0] < T.int32(2)

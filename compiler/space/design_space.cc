@@ -99,23 +99,10 @@ class DesignSpaceImpl : public DesignSpace {
   }
 
   absl::StatusOr<Candidate> Sample(Rng& rng) const override {
-    absl::Status why_not;
-    for (int draw = 0; draw < kDraws; ++draw) {
-      auto candidate = Draw(static_cast<int>(rng.Below(sketches_.size())), rng);
-      if (candidate.ok()) return candidate;
-      why_not = candidate.status();
-    }
-    return NoPoint(why_not);
+    return DrawFitting(std::nullopt, rng);
   }
-
   absl::StatusOr<Candidate> SampleOf(int sketch, Rng& rng) const override {
-    absl::Status why_not;
-    for (int draw = 0; draw < kDraws; ++draw) {
-      auto candidate = Draw(sketch, rng);
-      if (candidate.ok()) return candidate;
-      why_not = candidate.status();
-    }
-    return NoPoint(why_not);
+    return DrawFitting(sketch, rng);
   }
 
   absl::StatusOr<Candidate> Mutate(const Candidate& parent,
@@ -262,7 +249,17 @@ class DesignSpaceImpl : public DesignSpace {
   }
 
  private:
-  static absl::Status NoPoint(const absl::Status& why_not) {
+  // Of any sketch, or of this one.
+  absl::StatusOr<Candidate> DrawFitting(std::optional<int> sketch,
+                                        Rng& rng) const {
+    absl::Status why_not;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      auto candidate =
+          Draw(sketch ? *sketch : static_cast<int>(rng.Below(sketches_.size())),
+               rng);
+      if (candidate.ok()) return candidate;
+      why_not = candidate.status();
+    }
     return absl::NotFoundError(
         absl::StrCat("no point of the design space fits the target",
                      std::string(why_not.message())));

@@ -105,15 +105,7 @@ TEST_F(BlockFactsTest, WhatChangesElsewhereChangesTheAnswer) {
 }
 
 TEST(HasAffineBindingsTest, LooksAtTheLoopsAsTheyAreNow) {
-  ScheduleState state(ModuleOf(R"(
-@T.prim_func
-def main(A: T.Buffer((30,), "float32")):
-    for i, j in T.grid(5, 6):
-        with T.block("A"):
-            v = T.axis.spatial(30, i * 6 + j)
-            A[v] = T.float32(1)
-)"),
-                      0, ir::FloatRule::kMayDiffer);
+  ScheduleState state(ModuleOf(kBlockInTwoLoops), 0, ir::FloatRule::kMayDiffer);
   const ir::BlockPtr block =
       state.BlocksOf(state.module().functions[0].get()).back();
   for (const bool affine : {true, false, true, false}) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/schedule/block_test_support.h"
+#include "tests/schedule/schedule_testing.h"
 
 namespace tilefarm::testing {
 namespace {
@@ -119,27 +120,9 @@ for i, j in T.grid(32, 32):
                 kInlineB, kIllegal, {"compute_inline"});
 }
 
-// Each iteration of the parallel loop has its own copy of P. If D reads P
-// itself, there is only one P, which all iterations write.
 TEST(ComputeInline, RefusesToTakeAReaderOutOfAParallelLoop) {
-  const std::string program =
-      Program("A: T.Buffer((4,), \"float32\"), D: T.Buffer((4,), \"float32\")",
-              R"(P = T.alloc_buffer((4,), "float32")
-B = T.alloc_buffer((4,), "float32")
-for i in range(4):
-    for ax0 in range(4):
-        with T.block("P"):
-            v0 = T.axis.spatial(4, ax0)
-            P[v0] = A[v0] * T.float32(2)
-    with T.block("B"):
-        vi = T.axis.spatial(4, i)
-        B[vi] = P[vi]
-for i in range(4):
-    with T.block("D"):
-        vi = T.axis.spatial(4, i)
-        D[vi] = B[vi] + T.float32(1))");
-  ExpectSameResults(program, kInlineB);
-  ExpectRefused(program, R"(b0 = sch.get_block("B")
+  ExpectSameResults(schedule::kCopyOfEachIteration, kInlineB);
+  ExpectRefused(schedule::kCopyOfEachIteration, R"(b0 = sch.get_block("B")
 l1, = sch.get_loops(b0)
 sch.parallel(l1)
 sch.compute_inline(b0)

@@ -233,26 +233,8 @@ TEST(ReplayTest, GoesOnFromACopyOfItsBeginning) {
   }
 }
 
-// Each iteration of the parallel loop has its own copy of P, until D reads P.
 TEST(ReplayTest, ChecksConcurrencyAfterEachStepOrAtTheEnd) {
-  const ir::IRModule module = ModuleOf(R"(
-@T.prim_func
-def main(A: T.Buffer((4,), "float32"), D: T.Buffer((4,), "float32")):
-    P = T.alloc_buffer((4,), "float32")
-    B = T.alloc_buffer((4,), "float32")
-    for i in range(4):
-        for ax0 in range(4):
-            with T.block("P"):
-                v0 = T.axis.spatial(4, ax0)
-                P[v0] = A[v0] * T.float32(2)
-        with T.block("B"):
-            vi = T.axis.spatial(4, i)
-            B[vi] = P[vi]
-    for i in range(4):
-        with T.block("D"):
-            vi = T.axis.spatial(4, i)
-            D[vi] = B[vi] + T.float32(1)
-)");
+  const ir::IRModule module = ModuleOf(kCopyOfEachIteration);
   ASSERT_OK_AND_ASSIGN(const Trace trace, Trace::Parse(R"(
 b0 = sch.get_block("B")
 l1, = sch.get_loops(b0)

@@ -39,6 +39,37 @@ def main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), C: 
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 )";
 
+// One block of 30 elements in two loops.
+inline const char kBlockInTwoLoops[] = R"(
+@T.prim_func
+def main(A: T.Buffer((30,), "float32")):
+    for i, j in T.grid(5, 6):
+        with T.block("A"):
+            v = T.axis.spatial(30, i * 6 + j)
+            A[v] = T.float32(1)
+)";
+
+// Each iteration of the first loop has its own copy of P. If D reads P itself,
+// there is only one P, which all iterations write.
+inline const char kCopyOfEachIteration[] = R"(
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), D: T.Buffer((4,), "float32")):
+    P = T.alloc_buffer((4,), "float32")
+    B = T.alloc_buffer((4,), "float32")
+    for i in range(4):
+        for ax0 in range(4):
+            with T.block("P"):
+                v0 = T.axis.spatial(4, ax0)
+                P[v0] = A[v0] * T.float32(2)
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = P[vi]
+    for i in range(4):
+        with T.block("D"):
+            vi = T.axis.spatial(4, i)
+            D[vi] = B[vi] + T.float32(1)
+)";
+
 // B = A + 1, C = B * 2, over 30 elements.
 inline const char kChain[] = R"(
 @T.prim_func

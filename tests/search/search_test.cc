@@ -313,17 +313,24 @@ TEST(IdTest, DependOnEveryPart) {
   EXPECT_NE(TaskId("w", "t"), TaskId("w", "u"));
 }
 
+// Options with the default schedule as the first trace.
+SearchOptions FromDefault(const ir::PrimFuncPtr& program,
+                          const target::Target& target) {
+  SearchOptions options;
+  options.seed = 5;
+  const auto first = space::DefaultSchedule(ir::IRModule{{program}}, target,
+                                            ir::FloatRule::kAsWritten);
+  EXPECT_TRUE(first.ok()) << first.status();
+  if (first.ok()) options.first_traces.push_back(first->trace().Print());
+  return options;
+}
+
 // The default schedule is proposed nevertheless.
 TEST_F(SearchTest, ASpaceWithoutALegalPointIsAnErrorThatNamesTheLimit) {
   auto target = target::Parse("sim:sm_80");
   ASSERT_TRUE(target.ok()) << target.status();
   const ir::PrimFuncPtr program = space::Matmul(64, 64, 64);
-  SearchOptions options;
-  options.seed = 5;
-  const auto first = space::DefaultSchedule(ir::IRModule{{program}}, *target,
-                                            ir::FloatRule::kAsWritten);
-  ASSERT_TRUE(first.ok()) << first.status();
-  options.first_traces.push_back(first->trace().Print());
+  const SearchOptions options = FromDefault(program, *target);
   target->gpu->block_shared = 64;
   auto created = DesignSpace::Create(program, *target);
   ASSERT_TRUE(created.ok()) << created.status();
@@ -350,14 +357,12 @@ TEST_F(SearchTest, ProposesKernelsOfGpus) {
     auto created = DesignSpace::Create(program, *target);
     ASSERT_TRUE(created.ok()) << created.status();
     space_ = *std::move(created);
-    SearchOptions options;
-    options.seed = 5;
-    const auto first = space::DefaultSchedule(ir::IRModule{{program}}, *target,
-                                              ir::FloatRule::kAsWritten);
-    ASSERT_TRUE(first.ok()) << first.status();
-    options.first_traces.push_back(first->trace().Print());
+    const SearchOptions options = FromDefault(program, *target);
+    ASSERT_EQ(options.first_traces.size(), 1u);
     // It is a point of the space, whose neighbours are worth a try.
-    EXPECT_TRUE(space_->FromRecord(first->trace()).ok());
+    const auto first = schedule::Trace::Parse(options.first_traces[0]);
+    ASSERT_TRUE(first.ok()) << first.status();
+    EXPECT_TRUE(space_->FromRecord(*first).ok());
     auto search = Search::Create(space_, *target, "task",
                                  cost_model::MakeXgboostModel(1), options, {});
     ASSERT_TRUE(search.ok()) << search.status();

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/codegen/device_ops.h"
 #include "compiler/codegen/emitter.h"
+#include "compiler/codegen/gpu_math.h"
 #include "compiler/codegen/opencl_source.h"
 #include "compiler/codegen/optimize.h"
 #include "compiler/codegen/target_machine.h"
@@ -90,21 +90,6 @@ DeviceKernel Describe(const lower::Kernel& kernel, std::string name,
     }
   }
   return out;
-}
-
-// Functions that the module calls but nobody defines on the device.
-absl::Status CheckCalls(const llvm::Module& module) {
-  std::vector<std::string> missing;
-  for (const llvm::Function& function : module) {
-    if (function.isDeclaration() && !function.isIntrinsic() &&
-        !function.use_empty()) {
-      missing.push_back(function.getName().str());
-    }
-  }
-  if (missing.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("code generation: a GPU has no function ",
-                   absl::StrJoin(missing, ", "), ", which the program calls"));
 }
 
 std::string Print(const llvm::Module& module) {
@@ -188,8 +173,8 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
   for (const NamedKernel& kernel : kernels.list) {
     TF_RETURN_IF_ERROR(emitter.EmitKernel(kernel.kernel, kernel.name, *device));
   }
+  if (!simulated) TF_RETURN_IF_ERROR(LinkGpuMath(module));
   TF_RETURN_IF_ERROR(VerifyModule(module, "as emitted"));
-  if (!simulated) TF_RETURN_IF_ERROR(CheckCalls(module));
   if (kind == DeviceCode::kLlvmIr) {
     out.code = Print(module);
     return out;

@@ -61,6 +61,7 @@ absl::Status RunLld(const char* flavour,
   }
   std::string messages;
   llvm::raw_string_ostream stream(messages);
+  MutexLock lock(llvm_options_mutex);
   const lld::Result result = lld::lldMain(
       argv, stream, stream,
       {{lld::Gnu, &lld::elf::link}, {lld::Wasm, &lld::wasm::link}});

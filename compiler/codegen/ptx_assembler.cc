@@ -210,11 +210,12 @@ const NvJitLink* Resolve(void* library) {
 const NvJitLink* OpenNvJitLink() {
   static const NvJitLink* const library = []() -> const NvJitLink* {
     const char* chosen = std::getenv("TILEFARM_NVJITLINK");
-    const std::array<const char*, 3> names = {chosen == nullptr ? "" : chosen,
-                                              "libnvJitLink.so.13",
-                                              "libnvJitLink.so.12"};
+    const std::vector<const char*> names =
+        chosen == nullptr
+            ? std::vector{"libnvJitLink.so.13", "libnvJitLink.so.12"}
+            : std::vector{chosen};
     for (const char* name : names) {
-      if (*name == 0) continue;
+      if (*name == 0) continue;  // the process itself
       void* opened = dlopen(name, RTLD_NOW | RTLD_LOCAL);
       if (opened == nullptr) continue;
       if (const NvJitLink* functions = Resolve(opened)) return functions;

@@ -4,6 +4,7 @@
 //   2. libnvJitLink, opened in this process: TILEFARM_NVJITLINK, or
 //      libnvJitLink.so.13 or .so.12 of the loader
 //
+// A variable that is set names the only file, and one that is empty none.
 // Both have the same compiler, but libnvJitLink always compiles for later
 // linking (-c), which ignores setmaxnreg (C7504) and allocates other registers.
 // ptxas is therefore preferred, and `tool` belongs to what code is cached by.

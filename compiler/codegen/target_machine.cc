@@ -12,6 +12,9 @@
 #include "llvm/Support/TargetSelect.h"
 
 namespace tilefarm::codegen {
+
+Mutex llvm_options_mutex;
+
 namespace {
 
 void InitializeLlvm() {
@@ -21,15 +24,19 @@ void InitializeLlvm() {
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmPrinters();
     llvm::InitializeAllAsmParsers();
-    // Addresses of shared and local memory have 32 bits in registers, too.
-    auto& options = llvm::cl::getRegisteredOptions();
-    const auto short_pointers = options.find("nvptx-short-ptr");
-    if (short_pointers != options.end()) {
-      static_cast<llvm::cl::opt<bool>*>(short_pointers->second)->setValue(true);
-    }
     return true;
   }();
   (void)done;
+}
+
+// Addresses of shared and local memory have 32 bits in registers, too. A target
+// machine reads the option when it is made.
+void UseShortPointers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(llvm_options_mutex) {
+  auto& options = llvm::cl::getRegisteredOptions();
+  const auto short_pointers = options.find("nvptx-short-ptr");
+  if (short_pointers != options.end()) {
+    static_cast<llvm::cl::opt<bool>*>(short_pointers->second)->setValue(true);
+  }
 }
 
 }  // namespace
@@ -62,6 +69,8 @@ absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
     if (const target::Kind* kind = target::FindKind(target.kind)) {
       options.MCOptions.ABIName = std::string(kind->abi);
     }
+    MutexLock lock(llvm_options_mutex);
+    UseShortPointers();
     machine.reset(llvm_target->createTargetMachine(
         target.triple, target.cpu, features, options,
         target.is_webassembly() ? llvm::Reloc::Static : llvm::Reloc::PIC_,

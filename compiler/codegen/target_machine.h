@@ -3,6 +3,7 @@
 #define TILEFARM_COMPILER_CODEGEN_TARGET_MACHINE_H_
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "compiler/target/target.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -12,6 +13,10 @@ namespace tilefarm::codegen {
 // InvalidArgument if code for the target cannot be generated.
 absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
     const target::Target& target);
+
+// LLVM's options are the process's, and LLD sets all of them back. Held while
+// LLD runs, and by who depends on them.
+extern Mutex llvm_options_mutex;
 
 }  // namespace tilefarm::codegen
 

@@ -46,6 +46,16 @@ struct SharedAccess {
   // The loop in an earlier iteration of which it was made, while the code of a
   // later one is visited.
   const ForNode* earlier = nullptr;
+  // The loop in front of which it was made, while that is visited.
+  const ForNode* in_front_of = nullptr;
+
+  // Whether it is the same, of the same statement.
+  bool IsAs(const SharedAccess& other) const {
+    return buffer == other.buffer && write == other.write &&
+           indices == other.indices && first_only == other.first_only &&
+           in_flight == other.in_flight && earlier == other.earlier &&
+           in_front_of == other.in_front_of;
+  }
 };
 using SharedAccesses = std::vector<SharedAccess>;
 
@@ -149,6 +159,9 @@ class BarrierInserter {
   // values in either access, as in different iterations of a loop.
   bool Conflict(const SharedAccess& a, const SharedAccess& b) {
     if (a.buffer != b.buffer || (!a.write && !b.write)) return false;
+    // There was a barrier in front of the loop; the next one is of use when it
+    // has arrived.
+    if (a.in_flight && a.in_front_of != nullptr) return false;
     if (a.earlier == nullptr && AreVersions(a, b)) return false;
     // Each iteration has elements of its own.
     if (a.earlier != nullptr && a.write && b.write &&
@@ -229,8 +242,13 @@ class BarrierInserter {
     return true;
   }
 
+  // Loops are visited several times, those inside of others many times.
   static void Append(const SharedAccesses& more, SharedAccesses& to) {
-    to.insert(to.end(), more.begin(), more.end());
+    for (const SharedAccess& access : more) {
+      const bool known = std::ranges::any_of(
+          to, [&](const SharedAccess& a) { return a.IsAs(access); });
+      if (!known) to.push_back(access);
+    }
   }
 
   Stmt Visit(const Stmt& stmt, SharedAccesses& pending) {
@@ -366,20 +384,36 @@ class BarrierInserter {
       }
       return with_body(Visit(loop.body, pending));
     }
-    // What precedes an iteration: nothing, then also the end of another one.
-    SharedAccesses end;
+    // What precedes an iteration: what has not arrived, if the loop waits for
+    // it, then also the end of another one.
+    SharedAccesses in_front;
+    if (HasOp(loop.body, ir::MachineOp::kWait)) {
+      for (SharedAccess& access : pending) {
+        if (!access.in_flight) continue;
+        if (access.in_front_of == nullptr) access.in_front_of = &loop;
+        in_front.push_back(access);
+      }
+      std::erase_if(pending, [](const SharedAccess& a) { return a.in_flight; });
+    }
+    SharedAccesses end = in_front;
     Stmt body = Visit(loop.body, end);
     if (!ir::IsConstInt(loop.extent, 1)) {
       // Barriers that the first pass adds may leave other accesses at the end.
       const bool again = std::exchange(visits_again_, true);
       for (int pass = 0; pass < 2; ++pass) {
-        for (SharedAccess& access : end) access.earlier = &loop;
+        for (SharedAccess& access : end) {
+          if (access.in_front_of == nullptr) access.earlier = &loop;
+        }
+        Append(in_front, end);
         body = Visit(loop.body, end);
       }
       visits_again_ = again;
     }
     if (Diverges(loop.extent) && HasBarrier(body)) Refuse(loop.var->name);
-    for (SharedAccess& access : end) access.earlier = nullptr;
+    for (SharedAccess& access : end) {
+      access.earlier = nullptr;
+      if (access.in_front_of == &loop) access.in_front_of = nullptr;
+    }
     Append(end, pending);
     return with_body(std::move(body));
   }

@@ -5,6 +5,7 @@
 
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/guard_math.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -127,7 +128,9 @@ class LaneMutator {
         stride = scale;
         continue;
       }
-      nonlinear |= Varies(atom);
+      // Loads of inactive lanes have their mask, though all lanes load the
+      // same.
+      nonlinear |= Varies(atom) || (mask_ != nullptr && ReadsMemory(atom));
       rest.terms.emplace_back(atom, scale);
     }
     if (!nonlinear) {

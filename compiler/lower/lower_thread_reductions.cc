@@ -41,13 +41,12 @@ using ir::Stmt;
 // barrier for each halving of their number.
 constexpr int64_t kFewReads = 8;
 
-// The update B[i] = B[i] op x of a nest without other statements.
+// The update B[i] = B[i] op term of a nest without other statements.
 struct ElementUpdate {
   const ir::StoreNode* store = nullptr;
-  const ir::BinaryNode* value = nullptr;
+  ir::BinaryOp op = ir::BinaryOp::kAdd;
+  Expr term;
   bool element_first = true;
-
-  const Expr& term() const { return element_first ? value->b : value->a; }
 };
 
 // The only store of the nest; null if there are several.
@@ -72,18 +71,41 @@ bool WritesOneElement(const ForNode& loop, const ir::StoreNode& store) {
   });
 }
 
+// What is left of a chain of `op`, such as (B[i] + x) + y, without the store's
+// element: nothing if that is the element alone. No value: it is not in there.
+std::optional<Expr> WithoutElement(const Expr& e, ir::BinaryOp op,
+                                   const ir::StoreNode& store) {
+  if (IsElementOf(e, store)) return Expr();
+  const auto* chain = ir::As<ir::BinaryNode>(e);
+  if (chain == nullptr) return std::nullopt;
+  const bool subtracts =
+      op == ir::BinaryOp::kAdd && chain->op == ir::BinaryOp::kSub;
+  if (chain->op != op && !subtracts) return std::nullopt;
+  if (const auto rest = WithoutElement(chain->a, op, store)) {
+    if (*rest != nullptr) return ir::MakeBinary(chain->op, *rest, chain->b);
+    if (!subtracts) return chain->b;
+    return ir::MakeBinary(chain->op, ir::IdentityOf(op, e->dtype), chain->b);
+  }
+  if (subtracts) return std::nullopt;
+  const auto rest = WithoutElement(chain->b, op, store);
+  if (!rest) return std::nullopt;
+  return *rest == nullptr ? chain->a : ir::MakeBinary(op, chain->a, *rest);
+}
+
 std::optional<ElementUpdate> AsElementUpdate(const ir::StoreNode& store) {
-  ElementUpdate update{&store, ir::As<ir::BinaryNode>(store.value)};
-  if (update.value == nullptr ||
-      ir::IdentityOf(update.value->op, store.buffer->dtype) == nullptr) {
+  const auto* value = ir::As<ir::BinaryNode>(store.value);
+  if (value == nullptr) return std::nullopt;
+  ElementUpdate update{&store, value->op};
+  if (update.op == ir::BinaryOp::kSub) update.op = ir::BinaryOp::kAdd;
+  if (ir::IdentityOf(update.op, store.buffer->dtype) == nullptr) {
     return std::nullopt;
   }
-  if (!IsElementOf(update.value->a, store)) {
-    if (!IsElementOf(update.value->b, store)) return std::nullopt;
-    update.element_first = false;
-  }
+  const auto term = WithoutElement(store.value, update.op, store);
+  if (!term) return std::nullopt;
+  update.term = *term;
+  update.element_first = !IsElementOf(value->b, store);
   bool reads = false;
-  ir::PostOrderExprs(update.term(), [&](const Expr& e) {
+  ir::PostOrderExprs(update.term, [&](const Expr& e) {
     const auto* load = ir::As<ir::LoadNode>(e);
     reads |= load != nullptr && load->buffer == store.buffer;
   });
@@ -103,8 +125,7 @@ class IntoPartial : public ir::Mutator {
     const Expr zero = ir::IntConst(0);
     return ir::MakeStore(
         partial_, {zero},
-        ir::MakeBinary(update_.value->op, ir::Load(partial_, {zero}),
-                       update_.term()),
+        ir::MakeBinary(update_.op, ir::Load(partial_, {zero}), update_.term),
         s.predicate);
   }
 
@@ -123,6 +144,9 @@ class SharedUpdates : public ir::Visitor {
   using Visitor::Visit;
   void Visit(const Expr&) override {}
   std::vector<const ir::StoreNode*> updates;
+  // Stores that may read what they have written for another thread, and are no
+  // updates that threads can share.
+  std::vector<const ir::StoreNode*> repeated;
   // Some thread other than one makes a store.
   bool several = false;
 
@@ -150,8 +174,13 @@ class SharedUpdates : public ir::Visitor {
     several = true;
     const auto begin = begins_.find(s.buffer.get());
     if (!AsElementUpdate(s)) {
-      // Begins anew in each thread.
-      if (begin == begins_.end()) begins_[s.buffer.get()] = conditions_;
+      if (begin == begins_.end()) {
+        // Begins anew in each thread.
+        begins_[s.buffer.get()] = conditions_;
+        if (WritesOneElement(loop_, s) && ReadsItself(s)) {
+          repeated.push_back(&s);
+        }
+      }
       return;
     }
     // If each thread that makes the update has begun anew.
@@ -163,6 +192,23 @@ class SharedUpdates : public ir::Visitor {
   }
 
  private:
+  // Whether the value may have the element that is written.
+  bool ReadsItself(const ir::StoreNode& s) {
+    bool reads = false;
+    ir::PostOrderExprs(s.value, [&](const Expr& e) {
+      const auto* load = ir::As<ir::LoadNode>(e);
+      if (load == nullptr || load->buffer != s.buffer) return;
+      bool differs = false;
+      for (size_t d = 0; d < s.indices.size(); ++d) {
+        const Interval distance =
+            math_.Bounds(math_.Decompose(load->indices[d] - s.indices[d]));
+        differs |= distance.lo > 0 || distance.hi < 0;
+      }
+      reads |= !differs;
+    });
+    return reads;
+  }
+
   const ForNode& loop_;
   IndexMath& math_;
   std::vector<const ir::IfNode*> conditions_;
@@ -206,6 +252,10 @@ class ThreadReducer : public ir::Mutator {
     found.Visit(s.body);
     math_.Restore(mark);
     if (!found.several) return Mutator::MutateFor(s, self);
+    if (!found.repeated.empty()) {
+      Refuse(s, *found.repeated.front());
+      return self;
+    }
     if (store == nullptr) {
       if (found.updates.empty()) return Mutator::MutateFor(s, self);
       Refuse(s, *found.updates.front());
@@ -364,7 +414,7 @@ class ThreadReducer : public ir::Mutator {
 
   Stmt Combine(const ForNode& s, const ElementUpdate& update) {
     const Buffer& target = update.store->buffer;
-    const ir::BinaryOp op = update.value->op;
+    const ir::BinaryOp op = update.op;
     const Expr zero = ir::IntConst(0);
     const Buffer partial =
         ir::MakeBuffer(target->name + "_partial", target->dtype, {1}, "local");

@@ -232,9 +232,23 @@ class ThreadMapper : public ir::Mutator {
     return true;
   }
 
+  static bool Accesses(const Stmt& stmt, const Buffer& buffer) {
+    bool accesses = false;
+    ir::PreOrder(stmt, [&](const Stmt& s) {
+      const auto* store = ir::As<ir::StoreNode>(s);
+      accesses |= store != nullptr && store->buffer == buffer;
+      return !accesses;
+    });
+    ir::PostOrderExprs(stmt, [&](const Expr& e) {
+      const auto* load = ir::As<ir::LoadNode>(e);
+      accesses |= load != nullptr && load->buffer == buffer;
+    });
+    return accesses;
+  }
+
   // The axes of threads around an allocation, each of whose iterations has its
-  // own: no loop inside of it divides the axis anew.
-  std::vector<size_t> Owners(const ir::AllocNode& alloc) const {
+  // own: no loop inside of it that accesses the buffer divides the axis anew.
+  std::vector<size_t> Owners(const ir::AllocNode& alloc) {
     std::vector<size_t> owners;
     for (size_t i = 0; i < bound_.size(); ++i) {
       if (!bound_[i] || launch_.extents[i] <= 1 ||
@@ -244,11 +258,20 @@ class ThreadMapper : public ir::Mutator {
       bool divided = false;
       ir::PreOrder(alloc.body, [&](const Stmt& s) {
         const auto* loop = ir::As<ForNode>(s);
-        divided |=
-            loop != nullptr && AxisOf(*loop) == static_cast<ThreadAxis>(i);
+        divided |= loop != nullptr &&
+                   AxisOf(*loop) == static_cast<ThreadAxis>(i) &&
+                   Accesses(loop->body, alloc.buffer);
         return !divided;
       });
-      if (!divided && MayDiffer(alloc, i)) owners.push_back(i);
+      if (!MayDiffer(alloc, i)) continue;
+      if (divided) {
+        Fail(
+            absl::StrCat("buffer ", alloc.buffer->name, ": each thread of ",
+                         std::string(ir::ThreadTag(static_cast<ThreadAxis>(i))),
+                         " has its own, which a loop that is bound to this "
+                         "axis divides anew"));
+      }
+      owners.push_back(i);
     }
     return owners;
   }

@@ -28,4 +28,6 @@ std::vector<std::string_view> GpuBitcode(std::string_view triple) {
   return Find(triple, "gpu");
 }
 
+std::string_view GpuMathBitcode() { return Find("nvptx64", "math").front(); }
+
 }  // namespace tilefarm::runtime

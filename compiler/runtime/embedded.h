@@ -12,6 +12,8 @@ namespace tilefarm::runtime {
 std::vector<std::string_view> Bitcode(std::string_view triple);
 // Further modules for artifacts of GPUs with hosts of this triple.
 std::vector<std::string_view> GpuBitcode(std::string_view triple);
+// libclc's functions of floats for NVIDIA's GPUs, with OpenCL's mangled names.
+std::string_view GpuMathBitcode();
 
 }  // namespace tilefarm::runtime
 

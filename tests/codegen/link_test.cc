@@ -3,8 +3,10 @@
 #include "compiler/codegen/link.h"
 
 #include <cstdlib>
+#include <thread>
 
 #include "compiler/codegen/c_header.h"
+#include "compiler/codegen/target_machine.h"
 #include "compiler/target/isa.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -122,6 +124,20 @@ TEST(Link, GarbageObjectIsAnErrorAndTheLinkerGoesOn) {
       LinkSharedObject({&garbage, 1}, TestOptions().target).status().code(),
       absl::StatusCode::kInternal);
   EXPECT_TRUE(Build(Elementwise(ir::Intrinsic::kExp)).ok());
+}
+
+// LLD sets LLVM's options back; target machines belong to their thread.
+TEST(Link, SharedAddressesOfGpusHave32BitsAfterLinkingToo) {
+  ASSERT_TRUE(Build(Elementwise(ir::Intrinsic::kExp)).ok());
+  std::thread([] {
+    const auto machine = GetTargetMachine(*target::Parse("cuda:sm_90a"));
+    ASSERT_TRUE(machine.ok()) << machine.status();
+    const llvm::DataLayout layout = (*machine)->createDataLayout();
+    for (const unsigned space : {3u, 5u}) {
+      EXPECT_EQ(layout.getPointerSizeInBits(space), 32u) << space;
+    }
+    EXPECT_EQ(layout.getPointerSizeInBits(1), 64u);
+  }).join();
 }
 
 TEST(Link, SymbolOfACalledLibraryFunctionIsRefused) {

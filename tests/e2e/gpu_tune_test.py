@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Tunes operators on GPUs that every machine has: OpenCL on the processor
-(PoCL) and the simulator of an NVIDIA GPU, through server and workers. Every
-trial must be verified; tunec builds the fastest for OpenCL, and the library's
-result is compared here. A model is tuned on both, and its library compared with
+(PoCL), the simulator of an NVIDIA GPU, and CUDA with a driver that executes PTX
+(tests/gpu/fake_cuda.h), through server and workers. Every trial must be
+verified; tunec builds the fastest for OpenCL, and the library's result is
+compared here. A model is tuned on all of them, and its library compared with
 one for the host.
 
-  tests/e2e/gpu_tune_test.py BIN RANDOM_MODELS
+  tests/e2e/gpu_tune_test.py BIN RANDOM_MODELS CUDA_DRIVER
 """
 import ctypes
 import os
@@ -22,7 +23,8 @@ import gpu_programs  # noqa: E402
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 RANDOM_MODELS = pathlib.Path(sys.argv.pop(1)).resolve()
-OPENCL, SIMULATOR = "opencl:pocl", "sim:sm_90a"
+CUDA_DRIVER = pathlib.Path(sys.argv.pop(1)).resolve()
+OPENCL, SIMULATOR, CUDA = "opencl:pocl", "sim:sm_90a", "cuda:sm_90a"
 TRIALS = 5
 SIZE = 500  # of row_sums, rows and columns
 
@@ -92,7 +94,8 @@ class GpuTune(unittest.TestCase):
     def setUpClass(cls):
         cls.farm = Served(BIN)
         cls.farm.__enter__()
-        for name, device in (("pocl", "opencl:0"), ("simulator", SIMULATOR)):
+        for name, device in (("pocl", "opencl:0"), ("simulator", SIMULATOR),
+                             ("cuda", "cuda:0")):
             cls.farm.start(
                 "rpc-worker", name, "--server", cls.farm.address, "--name",
                 name, "--device", device, "--state-dir",
@@ -127,6 +130,11 @@ class GpuTune(unittest.TestCase):
             with self.subTest(name):
                 self.tune(name, SIMULATOR)
 
+    def test_cuda(self):
+        for name in [*PROGRAMS, "half_attention"]:
+            with self.subTest(name):
+                self.tune(name, CUDA)
+
     def test_tuned_library(self):
         file = self.tune("row_sums", OPENCL)
         library = self.farm.folder / "row_sums.so"
@@ -160,7 +168,7 @@ class GpuTune(unittest.TestCase):
             return library
 
         expected = run_model(build("host,cores=1"))
-        for target in (OPENCL, SIMULATOR):
+        for target in (OPENCL, SIMULATOR, CUDA):
             with self.subTest(target):
                 done = subprocess.run(
                     [BIN / "tune", "run", model, "--target", target,
@@ -181,4 +189,7 @@ class GpuTune(unittest.TestCase):
 
 if __name__ == "__main__":
     os.environ["POCL_DEVICES"] = "basic"
+    os.environ["TILEFARM_CUDA_DRIVER"] = str(CUDA_DRIVER)
+    # The driver executes PTX, and no machine code.
+    os.environ["TILEFARM_PTXAS"] = os.environ["TILEFARM_NVJITLINK"] = ""
     unittest.main(verbosity=2)

@@ -2,10 +2,22 @@
 
 import _ctypes
 import ctypes
+import math
 import os
 import re
 import shutil
 import subprocess
+
+
+# Where kernels run, by the kind of target: in the simulator, and as PTX that the
+# driver of TILEFARM_CUDA_DRIVER executes (fake_cuda.h).
+KINDS = ("sim", "cuda")
+
+
+def largest_error(expected, actual):
+    """Of two sequences of numbers; infinite where one is NaN."""
+    differences = (abs(a - b) for a, b in zip(expected, actual, strict=True))
+    return max(math.inf if d != d else d for d in differences)
 
 
 def call(path, *arguments):

@@ -1,7 +1,7 @@
 """conv_test.py TUNE_OPT TUNEC: convolutions and transpositions on GPUs.
 
-Candidates of the design space in the simulator, against sums in float64; what
-the PTX has: tensor cores, asynchronous copies that fill with zeros, and
+Candidates of the design space in the simulator and as PTX, against sums in
+float64; what the PTX has: tensor cores, asynchronous copies that fill with zeros, and
 transpositions whose warps access whole cache lines.
 """
 
@@ -21,6 +21,7 @@ import artifacts
 
 SEED = 11
 DRAWS = 12
+PTX_DRAWS = 4  # the first of them
 
 Conv = collections.namedtuple(
     "Conv", "batch channels size filters kernel stride groups layout dtype fused")
@@ -169,16 +170,20 @@ def traces(tune_opt):
              "--stage", "trace"], check=True, capture_output=True, text=True).stdout
 
 
-def run(tunec, trace, name, arguments):
-    """Empty, or why the candidate failed."""
+def run(tunec, trace, seed, arguments):
+    """Calls a candidate on each kind of target: pairs of it and of an empty text, or
+    why it failed."""
     with open("program.tr", "w") as file:
         file.write(trace)
-    subprocess.run([tunec, "program.py", "--target", "sim:sm_80", "--trace",
-                    "program.tr", "-o", name], check=True, stderr=subprocess.DEVNULL)
-    return artifacts.call(name, *arguments)
+    for kind in artifacts.KINDS if seed < PTX_DRAWS else ("sim",):
+        name = f"{kind}{seed}.so"
+        subprocess.run([tunec, "program.py", "--target", kind + ":sm_80", "--trace",
+                        "program.tr", "-o", name], check=True, stderr=subprocess.DEVNULL)
+        yield kind, artifacts.call(name, *arguments)
+        os.remove(name)
 
 
-def check_conv(tune_opt, tunec, number, c, rng):
+def check_conv(tune_opt, tunec, c, rng):
     with open("program.py", "w") as file:
         file.write(program(c))
     x_shape, w_shape, y_shape = shapes(c)
@@ -192,12 +197,13 @@ def check_conv(tune_opt, tunec, number, c, rng):
         tensor += "tilefarm.warp_matrix" in trace
         flat += "transform_block_layout" in trace
         y = array.array("f", [float("nan")] * count(y_shape))
-        failure = run(tunec, trace, f"conv{number}_{seed}.so",
-                      [x_data, w_data, b_data, ctypes.c_void_p(y.buffer_info()[0])])
-        error = max(abs(a - e) for a, e in zip(want, y))
-        if failure or not error <= 3e-6 * largest:
-            raise AssertionError(
-                f"{c}, seed {SEED}, candidate {seed}: {failure or error}\n{trace}")
+        for kind, failure in run(tunec, trace, seed, [
+                x_data, w_data, b_data, ctypes.c_void_p(y.buffer_info()[0])]):
+            error = artifacts.largest_error(want, y)
+            if failure or error > 3e-6 * largest:
+                raise AssertionError(
+                    f"{c}, {kind}, seed {SEED}, candidate {seed}: {failure or error}\n{trace}")
+            y[:] = array.array("f", [float("nan")] * len(y))
     print(c, "on tensor cores:", tensor, "as a product:", flat, "of", DRAWS, flush=True)
     # Of groups, each filter has operands of its own: no product of matrices.
     if (tensor > 0) != (c.groups == 1) or flat < tensor:
@@ -219,7 +225,7 @@ def transposition(shape, order, dtype):
     ]) + "\n"
 
 
-def check_transposition(tune_opt, tunec, number, shape, order, dtype, rng):
+def check_transposition(tune_opt, tunec, shape, order, dtype, rng):
     out, text = transposition(shape, order, dtype)
     with open("program.py", "w") as file:
         file.write(text)
@@ -234,9 +240,11 @@ def check_transposition(tune_opt, tunec, number, shape, order, dtype, rng):
     for seed, trace in enumerate(traces(tune_opt)):
         staged += '"shared"' in trace
         y = (ctypes.c_char * len(data))()
-        failure = run(tunec, trace, f"transposed{number}_{seed}.so", [data, y])
-        if failure or y.raw != want:
-            raise AssertionError(f"{shape} {order} {dtype}, candidate {seed}: {failure}\n{trace}")
+        for kind, failure in run(tunec, trace, seed, [data, y]):
+            if failure or y.raw != want:
+                raise AssertionError(
+                    f"{shape} {order} {dtype}, {kind}, candidate {seed}: {failure}\n{trace}")
+            ctypes.memset(y, 0xff, len(data))
     print(shape, order, dtype, "through shared memory:", staged, "of", DRAWS, flush=True)
     # Rows of fewer than 8 elements are not worth it.
     if (staged > 0) != (min(out[-1], shape[-1]) >= 8):
@@ -280,10 +288,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         rng = random.Random(SEED)
-        for number, c in enumerate(CONVS):
-            check_conv(tune_opt, tunec, number, c, rng)
-        for number, (shape, order, dtype) in enumerate(TRANSPOSED):
-            check_transposition(tune_opt, tunec, number, shape, order, dtype, rng)
+        for c in CONVS:
+            check_conv(tune_opt, tunec, c, rng)
+        for shape, order, dtype in TRANSPOSED:
+            check_transposition(tune_opt, tunec, shape, order, dtype, rng)
         check_ptx(tune_opt, artifacts.find_ptxas())
 
 

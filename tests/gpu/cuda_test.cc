@@ -385,7 +385,7 @@ TEST_F(CudaTest, CodeThatDoesNotLoadIsAnErrorWithTheLog) {
   EXPECT_EQ(CallG("syntax error"),
             "218 cuModuleLoadDataEx: CUDA error 218 (a PTX JIT compilation "
             "failed): ptxas application ptx input, line 1; fatal");
-  EXPECT_EQ(CallG(".entry other"),
+  EXPECT_EQ(CallG(".entry other() {}"),
             "500 cuModuleGetFunction of add: CUDA error 500 (named symbol not "
             "found)");
   EXPECT_EQ(fake_.Live(), kNothing);

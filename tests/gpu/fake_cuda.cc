@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,8 @@
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "tests/gpu/ptx/ptx_machine.h"
 
 namespace tilefarm {
 namespace {
@@ -34,6 +37,9 @@ enum Error {
   kNotReady = 600,
   kContextDestroyed = 709,
 };
+
+// Images of tests that register functions for their kernels have this.
+constexpr char kPtxOfFunctions[] = "() {}";
 
 constexpr size_t kCanaryBytes = 256;
 constexpr unsigned char kCanary = 0xc5;
@@ -54,6 +60,7 @@ struct Block {
 struct Module {
   Context* context = nullptr;
   std::string image;
+  std::shared_ptr<ptx::Module> code;  // of PTX
 };
 struct Function {
   Module* module = nullptr;
@@ -72,6 +79,7 @@ struct Stream {
 };
 struct Event {
   bool done = true;
+  std::chrono::steady_clock::time_point at;
 };
 using Work = std::function<void(World&)>;
 // What a stream got while it was captured; graphs and what can be launched.
@@ -160,14 +168,16 @@ T* Make(std::deque<std::unique_ptr<T>>& all) {
 
 // Memory ----------------------------------------------------------------------
 
+size_t MemoryBytes() {
+  const char* limit = std::getenv("FAKE_CUDA_MEMORY");
+  return limit == nullptr ? size_t{1} << 30 : std::stoull(limit);
+}
+
 int Allocate(void** pointer, size_t bytes, Block::Kind kind) {
   if (bytes == 0 || pointer == nullptr) return kInvalidValue;
   size_t used = 0;
   for (const auto& [address, block] : world->memory) used += block.bytes;
-  const char* limit = std::getenv("FAKE_CUDA_MEMORY");
-  if (used + bytes > (limit == nullptr ? 1u << 30 : std::stoull(limit))) {
-    return kOutOfMemory;
-  }
+  if (used + bytes > MemoryBytes()) return kOutOfMemory;
   const size_t rounded = (bytes + 255) / 256 * 256;
   auto* raw = static_cast<unsigned char*>(
       std::aligned_alloc(256, rounded + 2 * kCanaryBytes));
@@ -212,6 +222,43 @@ bool Inside(uintptr_t address, size_t bytes) {
   return Find(address) != nullptr &&
          (bytes == 0 || Find(address + bytes - 1) == Find(address));
 }
+
+#ifndef FAKE_CUDA_BROKEN
+// What kernels may access: device memory, and the host's that is registered.
+class KnownMemory : public ptx::Memory {
+ public:
+  std::pair<uintptr_t, uintptr_t> Find(uintptr_t address) const override {
+    auto next = world->memory.upper_bound(address);
+    if (next == world->memory.begin()) return {0, 0};
+    --next;
+    return {next->first, next->first + next->second.bytes};
+  }
+};
+
+// The arguments of a kernel, as they are when it is launched.
+using Arguments = std::vector<std::vector<unsigned char>>;
+
+void RunPtx(World& at, const ptx::Kernel& kernel, ptx::Launch launch,
+            const Arguments& arguments) {
+  // Tensor maps are aligned.
+  struct alignas(64) Room {
+    unsigned char bytes[128];
+  };
+  std::vector<Room> rooms(arguments.size());
+  std::vector<void*> pointers;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::memcpy(rooms[i].bytes, arguments[i].data(), arguments[i].size());
+    pointers.push_back(rooms[i].bytes);
+  }
+  launch.arguments = pointers.data();
+  launch.seed = static_cast<uint64_t>(at.kernels_run);
+  const ptx::Outcome outcome = ptx::Run(kernel, launch, KnownMemory());
+  if (outcome.fault == ptx::Fault::kNone) return;
+  at.sticky = static_cast<int>(outcome.fault);
+  at.log += "fault: " + outcome.what + "\n";
+  std::fprintf(stderr, "fake CUDA: %s\n", outcome.what.c_str());
+}
+#endif
 
 // Runs all that is enqueued. The result is an error that it made.
 int Flush() {
@@ -307,11 +354,26 @@ int cuGetErrorString(int error, const char** text) {
       {kNotReady, "device not ready"},
       {700, "an illegal memory access was encountered"},
       {702, "the launch timed out and was terminated"},
+      {715, "an illegal instruction was encountered"},
+      {716, "misaligned address"},
       {kContextDestroyed, "context is destroyed"},
       {719, "unspecified launch failure"}};
   const auto found = kTexts.find(error);
   if (found == kTexts.end()) return kInvalidValue;
   *text = found->second;
+  return kSuccess;
+}
+int cuGetErrorName(int error, const char** name) {
+  static const std::map<int, const char*> kNames = {
+      {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kInvalidPtx, "CUDA_ERROR_INVALID_PTX"},
+      {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {715, "CUDA_ERROR_ILLEGAL_INSTRUCTION"},
+      {716, "CUDA_ERROR_MISALIGNED_ADDRESS"},
+      {719, "CUDA_ERROR_LAUNCH_FAILED"}};
+  const auto found = kNames.find(error);
+  if (found == kNames.end()) return kInvalidValue;
+  *name = found->second;
   return kSuccess;
 }
 int cuDriverGetVersion(int* version) {
@@ -341,16 +403,35 @@ int cuDeviceGetName(char* name, int bytes, int device) {
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   const Lock lock(mutex);
   static const std::map<int, int> kAttributes = {
-      {1, 1024},          // threads of a block
-      {10, 32},           // threads of a warp
-      {16, 132},          // multiprocessors
-      {75, 9},            // major compute capability
-      {76, 0},            // minor
-      {97, kMostShared},  // shared memory of a block that opts in
-      {115, 1}};          // memory pools
+      {1, 1024},                      // threads of a block
+      {10, 32},                       // threads of a warp
+      {13, 1000000},                  // clock, kHz
+      {16, 132},                      // multiprocessors
+      {36, 1000000},                  // clock of the memory
+      {38, 1 << 20},                  // L2 cache
+      {81, kMostShared + (1 << 10)},  // shared memory of a multiprocessor
+      {97, kMostShared},              // shared memory of a block that opts in
+      {115, 1}};                      // memory pools
   const auto found = kAttributes.find(attribute);
   *value = found == kAttributes.end() ? 0 : found->second;
+  // Compute capability, major and minor.
+  const int capability = Number("FAKE_CUDA_CAPABILITY", 90);
+  if (attribute == 75) *value = capability / 10;
+  if (attribute == 76) *value = capability % 10;
   return Begin("cuDeviceGetAttribute");
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  const Lock lock(mutex);
+  *bytes = MemoryBytes();
+  return Begin("cuDeviceTotalMem");
+}
+int cuDeviceGetPCIBusId(char* text, int bytes, int device) {
+  std::snprintf(text, static_cast<size_t>(bytes), "0000:%02x:00.0", device);
+  return kSuccess;
+}
+int cuDevicePrimaryCtxSetFlags_v2(int, unsigned) {
+  const Lock lock(mutex);
+  return Begin("cuDevicePrimaryCtxSetFlags");
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   const Lock lock(mutex);
@@ -412,6 +493,16 @@ int cuCtxGetCurrent(void** context) {
   *context = stack.empty() ? nullptr : stack.back();
   return kSuccess;
 }
+int cuCtxSetCurrent(void* context) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuCtxSetCurrent")) return error;
+  if (context != nullptr && !world->alive.count(context)) {
+    return kInvalidContext;
+  }
+  if (stack.empty()) stack.push_back(nullptr);
+  stack.back() = static_cast<Context*>(context);
+  return kSuccess;
+}
 int cuCtxPushCurrent_v2(void* context) {
   const Lock lock(mutex);
   if (const int error = Begin("cuCtxPushCurrent")) return error;
@@ -447,23 +538,38 @@ int cuModuleLoadDataEx(void** module, const void* image, unsigned options,
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuModuleLoadDataEx")) return error;
   const std::string text = static_cast<const char*>(image);
-  if (text.find("syntax error") != std::string::npos) {
+  const auto report = [&](const std::string& what) {
     char* log = nullptr;
     size_t bytes = 0;
     for (unsigned i = 0; i < options; ++i) {
       if (option[i] == 5) log = static_cast<char*>(values[i]);
       if (option[i] == 6) bytes = reinterpret_cast<uintptr_t>(values[i]);
     }
-    if (log != nullptr) {
-      std::snprintf(log, bytes, "ptxas application ptx input, line 1; fatal");
-    }
+    if (log != nullptr) std::snprintf(log, bytes, "%s", what.c_str());
+  };
+  if (text.find("syntax error") != std::string::npos) {
+    report("ptxas application ptx input, line 1; fatal");
     return kInvalidPtx;
+  }
+  std::shared_ptr<ptx::Module> code;
+  if (text.find(kPtxOfFunctions) == std::string::npos) {
+    std::string trouble;
+    code = ptx::Module::Parse(text, &trouble);
+    if (code == nullptr) {
+      std::fprintf(stderr, "fake CUDA: %s\n", trouble.c_str());
+      report(trouble);
+      return kInvalidPtx;
+    }
   }
   Module* made = Make(world->all_modules);
   made->context = stack.back();
   made->image = text;
+  made->code = std::move(code);
   *module = made;
   return kSuccess;
+}
+int cuModuleLoadData(void** module, const void* image) {
+  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
 }
 int cuModuleUnload(void* module) {
   const Lock lock(mutex);
@@ -518,6 +624,29 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
       shared > static_cast<unsigned>(function->shared)) {
     return kInvalidValue;
   }
+  if (const auto code = function->module->code) {
+    const ptx::Kernel* kernel = code->Find(function->name);
+    if (kernel == nullptr) return kNotFound;
+    Arguments values;
+    for (size_t i = 0; i < kernel->parameters.size(); ++i) {
+      const auto* value = static_cast<const unsigned char*>(parameters[i]);
+      values.emplace_back(value, value + kernel->parameters[i].bytes);
+    }
+    const ptx::Launch launch{{grid_x, grid_y, grid_z},
+                             {block_x, block_y, block_z},
+                             shared,
+                             nullptr,
+                             0};
+    Enqueue(stream, [=](World& at) {
+      if (++at.kernels_run == Number("FAKE_CUDA_FAIL_LAUNCH", 0)) {
+        at.sticky = Number("FAKE_CUDA_ERROR", 700);
+        return;
+      }
+      // The code lives as long as this.
+      RunPtx(at, *code->Find(kernel->name), launch, values);
+    });
+    return kSuccess;
+  }
   const auto kernel = world->kernels.find(function->name);
   std::vector<void*> arguments;
   if (kernel != world->kernels.end()) {
@@ -537,6 +666,17 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
     found->second.run(arguments.data(), grid, block, shared);
   });
   return kSuccess;
+}
+#endif
+
+#ifndef FAKE_CUDA_OLD
+int cuTensorMapEncodeTiled(void* map, unsigned element_type, unsigned dims,
+                           uintptr_t memory, const uint64_t* sizes,
+                           const uint64_t* strides, const unsigned* box,
+                           const unsigned* element_strides, unsigned interleave,
+                           unsigned swizzle, unsigned, unsigned fill) {
+  return ptx::EncodeTensorMap(map, element_type, dims, memory, sizes, strides,
+                              box, element_strides, interleave, swizzle, fill);
 }
 #endif
 
@@ -628,6 +768,32 @@ int cuMemsetD8Async(uintptr_t to, unsigned char byte, size_t bytes,
   Enqueue(stream, [=](World&) {
     std::memset(reinterpret_cast<void*>(to), byte, bytes);
   });
+  return kSuccess;
+}
+int cuMemsetD32Async(uintptr_t to, unsigned word, size_t count, void* stream) {
+  const Lock lock(mutex);
+  if (const int error =
+          BeginInContext("cuMemsetD32Async", std::to_string(count))) {
+    return error;
+  }
+  if (!Inside(to, 4 * count) || !IsStream(stream)) return kInvalidValue;
+  Enqueue(stream, [=](World&) {
+    std::fill_n(reinterpret_cast<unsigned*>(to), count, word);
+  });
+  return kSuccess;
+}
+int cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t bytes,
+                         void* stream) {
+  return cuMemcpyAsync(to, from, bytes, stream);
+}
+int cuMemGetInfo_v2(size_t* free_bytes, size_t* all) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuMemGetInfo")) return error;
+  *all = MemoryBytes();
+  *free_bytes = MemoryBytes();
+  for (const auto& [address, block] : world->memory) {
+    *free_bytes -= block.bytes;
+  }
   return kSuccess;
 }
 
@@ -794,7 +960,10 @@ int cuEventRecord(void* handle, void* stream) {
   if (!IsStream(stream)) return kInvalidHandle;
   auto* event = static_cast<Event*>(handle);
   event->done = false;
-  world->queue.push_back([event](World&) { event->done = true; });
+  world->queue.push_back([event](World&) {
+    event->done = true;
+    event->at = std::chrono::steady_clock::now();
+  });
   return kSuccess;
 }
 // Time passes for all that is enqueued.
@@ -809,9 +978,11 @@ int cuEventSynchronize(void*) {
   if (const int error = BeginInContext("cuEventSynchronize")) return error;
   return Flush();
 }
-int cuEventElapsedTime(float* milliseconds, void*, void*) {
+int cuEventElapsedTime(float* milliseconds, void* first, void* last) {
   const Lock lock(mutex);
-  *milliseconds = 1.0f;
+  const std::chrono::duration<float, std::milli> passed =
+      static_cast<Event*>(last)->at - static_cast<Event*>(first)->at;
+  *milliseconds = passed.count();
   return BeginInContext("cuEventElapsedTime");
 }
 int cuEventDestroy_v2(void*) {

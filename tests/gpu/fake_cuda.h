@@ -4,13 +4,17 @@
 //
 // Device memory is the host's, between canaries, and registered, so that the
 // driver tells it from other memory. Work that is enqueued runs when somebody
-// waits, in the order in which it was enqueued. A kernel is a function that the
-// test registers by name; others do nothing. The module's image must be text
-// with ".entry NAME" for each kernel; text with "syntax error" does not load.
+// waits, in the order in which it was enqueued. Kernels are executed from their
+// PTX (ptx/ptx_machine.h); events have the time that this takes. What a kernel
+// does wrong is an error of the driver, and one line on standard error.
+//
+// Kernels of an image with ".entry NAME() {}" are functions that the test
+// registers by name; others do nothing. Text with "syntax error" does not load.
 //
 // Environment, read at each call, so that it also reaches other processes:
 //   FAKE_CUDA_DEVICES=n       0: there is no device
 //   FAKE_CUDA_MEMORY=n        bytes of each device (1 GiB)
+//   FAKE_CUDA_CAPABILITY=80   of the devices (90)
 //   FAKE_CUDA_FAIL_LAUNCH=n   the n-th kernel that runs fails, and every later
 //   FAKE_CUDA_ERROR=700         call returns this error
 //   FAKE_CUDA_FAIL_CALL=cuModuleUnload:999  a function returns this error

@@ -1,7 +1,7 @@
 """mma_test.py TUNE_OPT TUNEC: matrix products on the tensor cores of warps.
 
-In the simulator against sums in float64, and what the PTX has. Where ptxas is
-installed, it must not spill registers.
+In the simulator and as PTX against sums in float64, and what the PTX has. Where
+ptxas is installed, it must not spill registers.
 """
 
 import array
@@ -20,7 +20,7 @@ import mma_traces
 SEED = 7
 # Between them: all types and layouts; one to four stages; one warp and several;
 # one instruction, and several steps; numbers of tiles that are not powers of 2.
-SIMULATED = [
+CHECKED = [
     "mm128_f16_nn_128x128x32_64x64_s3",
     "mm192x128x160_f16_nt_64x128x32_32x32_s4",
     "mm128x192x96_f16_nn_64x64x16_64x64_s1",
@@ -51,6 +51,7 @@ DRAWN = [
     ((61, 67, 71), "f32", "nn"),
 ]
 DRAWS = 10
+PTX_DRAWS = 3  # the first of them
 # With the number of products and of loads, for blocks of 128 x 128 and 128 x
 # 256, and warp tiles of 64 x 32 and 64 x 64.
 ASSEMBLED = [
@@ -105,26 +106,26 @@ def run(path, size, kind, layout, rng):
         path, a_data, b_data, ctypes.c_void_p(result.buffer_info()[0]))
     if failure:
         return failure
-    largest = error = 0
-    for i, row in enumerate(a):
-        for j, column in enumerate(columns):
-            expected = sum(map(operator.mul, row, column))
-            largest = max(largest, abs(expected))
-            error = max(error, abs(expected - result[i * n + j]))
+    expected = [sum(map(operator.mul, row, column))
+                for row in a for column in columns]
+    largest = max(map(abs, expected))
+    error = artifacts.largest_error(expected, result)
     # Rounding of float32 sums; far below one of tf32 or of a 16-bit type.
     bound = 0 if integers else 2e-6 * largest
     return "" if error <= bound else f"an error of {error} of {largest}"
 
 
-def simulate(tunec, name, rng):
+def check(tunec, name, rng):
     size, kind, layout, _ = mma_traces.parse(name)
     mma_traces.write(".", name)
-    subprocess.run([tunec, name + ".py", "--target", "sim:sm_90a", "--trace",
-                    name + ".tr", "-o", name + ".so"], check=True)
-    error = run(name + ".so", size, kind, layout, rng)
-    print(name, error or "ok", flush=True)
-    if error:
-        raise AssertionError(f"{name}: {error}, seed {SEED}")
+    for target in artifacts.KINDS:
+        path = f"{name}_{target}.so"
+        subprocess.run([tunec, name + ".py", "--target", target + ":sm_90a",
+                        "--trace", name + ".tr", "-o", path], check=True)
+        error = run(path, size, kind, layout, rng)
+        print(path, error or "ok", flush=True)
+        if error:
+            raise AssertionError(f"{path}: {error}, seed {SEED}")
 
 
 def draw(tune_opt, tunec, size, kind, layout, rng):
@@ -144,12 +145,13 @@ def draw(tune_opt, tunec, size, kind, layout, rng):
             raise AssertionError(f"the default schedule of {size} {kind}")
         with open("program.tr", "w") as file:
             file.write(trace)
-        path = f"{kind}_{layout}_{size[0]}_{seed}.so"
-        subprocess.run([tunec, "program.py", "--target", "sim:sm_80",
-                        "--trace", "program.tr", "-o", path], check=True)
-        error = run(path, size, kind, layout, rng)
-        if error:
-            raise AssertionError(f"{path}: {error}\n{trace}")
+        for target in artifacts.KINDS if seed < PTX_DRAWS else ("sim",):
+            path = f"{target}_{kind}_{layout}_{size[0]}_{seed}.so"
+            subprocess.run([tunec, "program.py", "--target", target + ":sm_80",
+                            "--trace", "program.tr", "-o", path], check=True)
+            error = run(path, size, kind, layout, rng)
+            if error:
+                raise AssertionError(f"{path}: {error}\n{trace}")
     print(size, kind, layout, "on tensor cores:", tensor, "of", DRAWS,
           flush=True)
     if tensor == 0:
@@ -183,8 +185,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         rng = random.Random(SEED)
-        for name in SIMULATED:
-            simulate(tunec, name, rng)
+        for name in CHECKED:
+            check(tunec, name, rng)
         for program in DRAWN:
             draw(tune_opt, tunec, *program, rng)
         for variant in ASSEMBLED:

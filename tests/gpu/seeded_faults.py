@@ -4,8 +4,8 @@
     tests/gpu/seeded_faults.py [--build DIR] [--seconds S] [--only NAME ...]
 
 As tests/property/seeded_faults.py, whose code it uses: for each fault,
-gpu_kernels_property_test and program_fuzz --gpu run until one of them fails;
-program_fuzz starts no new programs after S seconds.
+gpu_kernels_property_test and program_fuzz --gpu, as PTX and in the simulator, run
+until one of them fails; program_fuzz starts no new programs after S seconds.
 """
 
 import pathlib
@@ -13,6 +13,9 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "property"))
 import seeded_faults  # noqa: E402
+
+PTX = ["--gpu-target", "cuda:sm_90a"]
+FOUND = ["502", "567", "633", "659"]  # as in tests/property/CMakeLists.txt
 
 LOWER = "compiler/lower/"
 CODEGEN = "compiler/codegen/"
@@ -131,6 +134,33 @@ FAULTS = [
     ("sum-of-several-elements", LOWER + "lower_thread_reductions.cc",
      "        inner != nullptr && !IsOneElement(s.body, *store)) {",
      "        inner != nullptr && inner->annotations.size() > 9) {"),
+    ("sum-of-another-order", LOWER + "lower_thread_reductions.cc",
+     "  if (chain->op != op && !subtracts) return std::nullopt;",
+     "  if (chain->op != op || !subtracts) return std::nullopt;"),
+    ("owners-divided-anywhere", LOWER + "map_threads.cc",
+     "                   Accesses(loop->body, alloc.buffer);",
+     "                   (Accesses(loop->body, alloc.buffer) || i < 6);"),
+    ("in-flight-in-front", LOWER + "insert_barriers.cc",
+     "      if (!access.in_flight) continue;",
+     "      if (!access.in_flight || access.write) continue;"),
+    ("index-of-all-lanes", LOWER + "lane_vectorizer.cc",
+     "nonlinear |= Varies(atom) || (mask_ != nullptr && ReadsMemory(atom));",
+     "nonlinear |= Varies(atom) || (mask_ != nullptr && failed_);"),
+    # What only PTX has.
+    ("ptx-wait-count", CODEGEN + "nvptx_ops.cc",
+     'Assembly(absl::StrCat("cp.async.wait_group ", groups, ";")',
+     'Assembly(absl::StrCat("cp.async.wait_group ", groups + 1, ";")'),
+    ("ptx-guard-reversed", CODEGEN + "nvptx_ops.cc",
+     "          condition, builder.getInt32(static_cast<uint32_t>(bytes)),\n"
+     "          builder.getInt32(0)));",
+     "          condition, builder.getInt32(0),\n"
+     "          builder.getInt32(static_cast<uint32_t>(bytes))));"),
+    ("ptx-half-order", CODEGEN + "nvptx_ops.cc",
+     "{}, {element(i + 1), element(i)});",
+     "{}, {element(i), element(i + 1)});"),
+    ("ptx-shuffle-groups", CODEGEN + "nvptx_ops.cc",
+     "builder.getInt32((1u << width) - 1),",
+     "builder.getInt32((1u << (width - 1)) - 1),"),
     # Memory.
     ("local-gaps", LOWER + "place_allocations.cc",
      "value = ir::FloorMod(value, ir::IntConst(above / digit.scale));",
@@ -170,9 +200,12 @@ FAULTS = [
 def commands(arguments):
     return [
         ["gpu_kernels_property_test", "--gtest_fail_fast"],
-        ["program_fuzz", "--gpu", "--seed", "1", "--count", "100000",
-         "--jobs", str(arguments.jobs), "--seconds", str(arguments.seconds),
-         "--traces", "2", "--max-findings", "1", "--no-shrink"],
+        *(["program_fuzz", "--gpu", *target, "--seed", "1", "--count", "100000",
+           "--jobs", str(arguments.jobs), "--seconds", str(arguments.seconds),
+           "--traces", "2", "--max-findings", "1", "--no-shrink"]
+          for target in (PTX, [])),
+        *(["program_fuzz", "--gpu", *PTX, "--seed", seed, "--count", "1",
+           "--traces", "2", "--no-shrink"] for seed in FOUND),
     ]
 
 

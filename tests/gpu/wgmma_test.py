@@ -1,6 +1,6 @@
 """wgmma_test.py TUNEC: matrix products by warpgroups and the copy engine.
 
-In the simulator, against sums in float64: all types and layouts, one and two
+In the simulator and as PTX, against sums in float64: all types and layouts, one and two
 warpgroups, several products of each, sizes that no tile divides, persistent
 blocks, results by the copy engine; with orders of threads and copies from
 several seeds. Where ptxas is installed, kernels must not spill registers, and
@@ -22,7 +22,7 @@ import wgmma_traces
 
 SEED = 11
 # Sizes, the seed of the simulator (None: its own order), and settings.
-SIMULATED = [
+CHECKED = [
     ((128, 128, 192), None, dict(columns=64, groups=1, stages=2)),
     ((128, 128, 192), 3, dict(columns=64, groups=1, stages=2, boxes=1)),
     ((128, 128, 192), 4, dict(columns=128, layout="nn", boxes=1)),
@@ -76,40 +76,37 @@ def matrix(dtype, rows, columns, rng):
             [values[r * columns:(r + 1) * columns] for r in range(rows)])
 
 
-def simulate(tunec, number, size, seed, keys, rng):
+def check(tunec, number, size, seed, keys, rng):
     m, n, k = size
     name = f"product{number}"
     c = wgmma_traces.write(".", name, m, n, k, **keys)
-    subprocess.run([tunec, name + ".py", "--target", "sim:sm_90a", "--trace",
-                    name + ".tr", "-o", name + ".so"], check=True)
     a_data, a = matrix(c["dtype"], m, k, rng)
     transposed = c["layout"] == "nt"
     b_data, b = matrix(c["dtype"], *((n, k) if transposed else (k, n)), rng)
     columns = b if transposed else list(zip(*b))
     out_bytes = {"int32": 4, "float32": 4}.get(c["out"], 2)
-    result = ctypes.create_string_buffer(m * n * out_bytes)
     if seed is None:
         os.environ.pop("TILEFARM_SIM_SEED", None)
     else:
         os.environ["TILEFARM_SIM_SEED"] = str(seed)
-    failure = artifacts.call(name + ".so", a_data, b_data, result)
-    if failure:
-        raise AssertionError(f"{name} {keys}: {failure}")
-    values = decode(c["out"], result.raw)
-    largest = error = 0
-    for i, row in enumerate(a):
-        for j, column in enumerate(columns):
-            expected = sum(map(operator.mul, row, column))
-            largest = max(largest, abs(expected))
-            # `not` also for NaN.
-            difference = abs(expected - values[i * n + j])
-            if not difference <= error:
-                error = difference
-    bound = {"int32": 0, "float32": 4e-6, "float16": 6e-4,
-             "bfloat16": 5e-3}[c["out"]] * largest
-    print(name, size, keys, "error", error, "of", largest, flush=True)
-    if not error <= bound:
-        raise AssertionError(f"{name} {keys}: an error of {error}, seed {SEED}")
+    for target in artifacts.KINDS:
+        path = f"{name}_{target}.so"
+        subprocess.run([tunec, name + ".py", "--target", target + ":sm_90a",
+                        "--trace", name + ".tr", "-o", path], check=True)
+        result = ctypes.create_string_buffer(m * n * out_bytes)
+        failure = artifacts.call(path, a_data, b_data, result)
+        if failure:
+            raise AssertionError(f"{path} {keys}: {failure}")
+        expected = [sum(map(operator.mul, row, column))
+                    for row in a for column in columns]
+        largest = max(map(abs, expected))
+        error = artifacts.largest_error(expected, decode(c["out"], result.raw))
+        bound = {"int32": 0, "float32": 4e-6, "float16": 6e-4,
+                 "bfloat16": 5e-3}[c["out"]] * largest
+        print(path, size, keys, "error", error, "of", largest, flush=True)
+        if error > bound:
+            raise AssertionError(f"{path} {keys}: an error of {error}, "
+                                 f"seed {SEED}")
 
 
 def assemble(tunec, ptxas, number, keys):
@@ -131,8 +128,8 @@ def main():
     rng = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for number, (size, seed, keys) in enumerate(SIMULATED):
-            simulate(tunec, number, size, seed, keys, rng)
+        for number, (size, seed, keys) in enumerate(CHECKED):
+            check(tunec, number, size, seed, keys, rng)
         for number, keys in enumerate(ASSEMBLED):
             assemble(tunec, ptxas, number, keys)
 

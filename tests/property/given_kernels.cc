@@ -239,6 +239,62 @@ def main(A: T.Buffer((2, 2, 6, 8), "float32"), B: T.Buffer((2, 2, 6), "float32")
                     B[vb, vx, vy] = S[vb, vx, vy]
 )";
 
+// Each row of threads has a value of its own. They also divide a fetch anew,
+// inside.
+constexpr char kValuesBesideAFetchByAllRows[] = R"(
+@T.prim_func
+def main(A: T.Buffer((5, 16), "float32"), B: T.Buffer((5, 16), "float32")):
+    S = T.alloc_buffer((5,), "float32")
+    Q = T.alloc_buffer((3,), "float32", scope="shared")
+    for z in T.thread_binding(3, thread="threadIdx.z"):
+        for i in range(2):
+            with T.block("S"):
+                v = T.axis.spatial(5, z * 2 + i)
+                T.where(z * 2 + i < 5)
+                S[v] = A[v, 3]
+            for w in T.thread_binding(3, thread="threadIdx.z"):
+                with T.block("Q"):
+                    v = T.axis.spatial(3, w)
+                    Q[v] = A[v, 7]
+            for k in T.thread_binding(16, thread="threadIdx.y"):
+                with T.block("B"):
+                    v = T.axis.spatial(5, z * 2 + i)
+                    vk = T.axis.spatial(16, k)
+                    T.where(z * 2 + i < 5)
+                    B[v, vk] = A[v, vk] * S[v] - Q[v % 3]
+)";
+
+// The same term for each thread, whose sum lowering writes in another order.
+constexpr char kSumsOfEqualTermsByThreads[] = R"(
+@T.prim_func
+def main(A: T.Buffer((8, 4), "int64"), B: T.Buffer((8,), "int64")):
+    S = T.alloc_buffer((8,), "int64", scope="shared")
+    for i in range(8):
+        for k in range(2):
+            for t in T.thread_binding(2, thread="threadIdx.y"):
+                with T.block("S"):
+                    vi = T.axis.spatial(8, i)
+                    vk = T.axis.reduce(4, k * 2 + t)
+                    with T.init():
+                        S[vi] = T.int64(0)
+                    S[vi] = S[vi] + (A[vi, 1] + A[vi, 2])
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = S[vi]
+)";
+
+// Threads without elements would read far behind A.
+constexpr char kIndexOfAllLanes[] = R"(
+@T.prim_func
+def main(A: T.Buffer((12,), "int32"), B: T.Buffer((3,), "float32"), C: T.Buffer((12,), "float32")):
+    for t in T.thread_binding(256, thread="threadIdx.x"):
+        for l in T.vectorized(4):
+            with T.block("C"):
+                v = T.axis.spatial(12, t * 4 + l)
+                T.where(t * 4 + l < 12)
+                C[v] = B[T.min(T.max(T.Cast("int64", A[v // 4 * 5]), 0), 2)]
+)";
+
 }  // namespace
 
 std::vector<GivenKernel> GivenKernels() {
@@ -285,6 +341,12 @@ std::vector<GivenKernel> GivenKernels() {
       {"RegistersOfThreeDigits", kRegistersOfThreeDigits},
       // Threads without a row: its place would be in the next one.
       {"SumsOfRowsThatMayNotExist", kSumsOfRowsThatMayNotExist},
+      // Q's fetch is divided by the axis that S has a value for each of.
+      {"ValuesBesideAFetchByAllRows", kValuesBesideAFetchByAllRows},
+      // Lowering writes S + (a + b) as S + a + b.
+      {"SumsOfEqualTermsByThreads", kSumsOfEqualTermsByThreads},
+      // The index is the same in all lanes, and read where one of them is.
+      {"IndexOfAllLanes", kIndexOfAllLanes},
   };
 }
 

@@ -1,6 +1,7 @@
 // Runs one program with schedules of a GPU and compares the results with those
 // of differential.h: on the simulator (runtime/sim.c), in several orders of
-// threads, or on a device of OpenCL.
+// threads, on a device of OpenCL, or as PTX, which a driver without a GPU
+// executes (tests/gpu/fake_cuda.h) unless TILEFARM_CUDA_DRIVER names another.
 #ifndef TILEFARM_TESTS_PROPERTY_GPU_DIFFERENTIAL_H_
 #define TILEFARM_TESTS_PROPERTY_GPU_DIFFERENTIAL_H_
 

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -77,14 +78,22 @@ TEST(GpuKernelsPropertyTest, GivenKernelsRunAsTheyStand) {
   // A trace that changes nothing; the default schedule runs, too.
   constexpr char kAsItStands[] = "b0 = sch.get_block(\"root\")\n";
   for (const GivenKernel& given : GivenKernels()) {
-    for (const uint64_t seed : {1, 2}) {  // without and with async copies
+    const std::pair<uint64_t, const char*> kRuns[] = {
+        {1, ""},
+        {2, ""},  // in the simulator, without and with async copies
+        {1, "cuda:sm_90a"}};
+    for (const auto& [seed, target] : kRuns) {
       Outcome outcome = Check([&](PrimitiveCounts*) {
-        return Case{
-            .text = given.program, .traces = {kAsItStands}, .input_seed = seed};
+        return Case{.text = given.program,
+                    .traces = {kAsItStands},
+                    .input_seed = seed,
+                    .gpu_target = target};
       });
-      EXPECT_EQ(outcome.verdict, Verdict::kAgree) << given.name << "\n"
-                                                  << outcome.report;
-      EXPECT_EQ(outcome.counts.accepted[kRanByHand], 1) << given.name;
+      EXPECT_EQ(outcome.verdict, Verdict::kAgree)
+          << given.name << " " << target << "\n"
+          << outcome.report;
+      EXPECT_EQ(outcome.counts.accepted[kRanByHand], 1)
+          << given.name << " " << target;
     }
   }
 }

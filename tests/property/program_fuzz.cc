@@ -387,7 +387,8 @@ int main(int argc, char** argv) {
   app.add_flag("--shrink,!--no-shrink", flags.shrink, "make findings small");
   app.add_flag("--gpu", flags.gpu, "schedules of GPUs, on the simulator");
   app.add_option("--gpu-target", flags.gpu_target,
-                 "with --gpu: on this device of OpenCL instead");
+                 "with --gpu: on this device of OpenCL, or as PTX for this "
+                 "GPU of CUDA, instead");
   app.add_flag("--verbose", flags.verbose, "name what is refused");
   app.add_option("--program", flags.program, "a file instead of random ones");
   app.add_option("--trace", flags.trace, "for --program");

@@ -1,0 +1,99 @@
+"""math_test.py TUNEC: functions of floats in kernels of CUDA, which a driver
+without a GPU executes from their PTX. Compared with libm's in float64; the
+tolerances are multiples of what a result's last bit is worth.
+"""
+
+import array
+import ctypes
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+import artifacts
+
+SEED = 5
+COUNT = 1024
+ULPS = {"float32": 4, "float64": 4}
+# Their arguments: uniform, or the exponents of 2 of both signs.
+BOUNDED = {"acos": (-1, 1), "asin": (-1, 1), "atanh": (-0.99, 0.99),
+           "acosh": (1, 1000), "exp": (-80, 80), "exp2": (-120, 120),
+           "sinh": (-80, 80), "cosh": (-80, 80), "erf": (-4, 4),
+           "tanh": (-10, 10), "log1p": (-0.9, 1000)}
+SCALED = ("sin", "cos", "tan", "atan", "asinh")
+POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt")
+THEIRS = {"exp2": lambda x: 2.0 ** x, "rsqrt": lambda x: 1 / math.sqrt(x)}
+
+
+def program(name, dtype, operands):
+    names = [f"A{i}" for i in range(operands)]
+    buffers = ", ".join(f'{n}: T.Buffer(({COUNT},), "{dtype}")' for n in names)
+    return "\n".join([
+        "@T.prim_func",
+        f'def main({buffers}, B: T.Buffer(({COUNT},), "{dtype}")):',
+        f"    for i in range({COUNT}):",
+        '        with T.block("B"):',
+        f"            v = T.axis.spatial({COUNT}, i)",
+        f"            B[v] = T.{name}({', '.join(n + '[v]' for n in names)})",
+    ]) + "\n"
+
+
+def arguments(name, rng):
+    if name in BOUNDED:
+        return [rng.uniform(*BOUNDED[name]) for _ in range(COUNT)]
+    values = [2.0 ** rng.uniform(-20, 20) for _ in range(COUNT)]
+    if name in POSITIVE:
+        return values
+    return [rng.choice((-1, 1)) * value for value in values]
+
+
+def last_bit(value, dtype):
+    digits, least = {"float32": (24, -149), "float64": (53, -1074)}[dtype]
+    return 2.0 ** max(math.frexp(value)[1] - digits, least)
+
+
+def check(tunec, name, dtype, rows):
+    code = {"float32": "f", "float64": "d"}[dtype]
+    data = [array.array(code, row) for row in rows]
+    with open("program.py", "w") as file:
+        file.write(program(name, dtype, len(rows)))
+    library = f"{name}_{dtype}.so"
+    subprocess.run([tunec, "program.py", "--target", "cuda:sm_80", "-o",
+                    library], check=True, stderr=subprocess.DEVNULL)
+    result = array.array(code, [math.nan] * COUNT)
+    failure = artifacts.call(library, *(
+        ctypes.c_void_p(one.buffer_info()[0]) for one in [*data, result]))
+    if failure:
+        raise AssertionError(f"{name} {dtype}: {failure}")
+    function = THEIRS.get(name) or getattr(math, name)
+    worst = 0
+    for values, got in zip(zip(*data), result):
+        want = function(*values)
+        error = abs(got - want) / last_bit(want, dtype)
+        worst = max(worst, math.inf if math.isnan(error) else error)
+    print(f"{name} {dtype}: {worst:.2f} ulp", flush=True)
+    if worst > ULPS[dtype]:
+        raise AssertionError(f"{name} {dtype}: {worst} ulp, seed {SEED}")
+
+
+def main():
+    tunec = os.path.abspath(sys.argv[1])
+    rng = random.Random(SEED)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for dtype in ULPS:
+            for name in [*BOUNDED, *SCALED, *POSITIVE]:
+                check(tunec, name, dtype, [arguments(name, rng)])
+            check(tunec, "pow", dtype,
+                  [[rng.uniform(0.01, 20) for _ in range(COUNT)],
+                   [rng.uniform(-20, 20) for _ in range(COUNT)]])
+            check(tunec, "atan2", dtype,
+                  [[rng.uniform(-9, 9) for _ in range(COUNT)]
+                   for _ in range(2)])
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    main()

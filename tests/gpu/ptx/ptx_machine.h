@@ -1,0 +1,47 @@
+// Executes a kernel of PTX, block after block, as slowly as is right: what is
+// asynchronous is done when it is waited for, what nobody has written is NaN,
+// warps take turns at random places, and lanes that need not be together are
+// not. Every access is checked against its memory.
+//
+// Not modelled: clusters, caches, the order in which threads of other blocks
+// see stores, and what the manual leaves open.
+#ifndef TILEFARM_TESTS_GPU_PTX_PTX_MACHINE_H_
+#define TILEFARM_TESTS_GPU_PTX_PTX_MACHINE_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "tests/gpu/ptx/ptx_module.h"
+#include "tests/gpu/ptx/ptx_warp.h"
+
+namespace tilefarm::ptx {
+
+struct Launch {
+  std::array<unsigned, 3> grid = {1, 1, 1}, threads = {1, 1, 1};
+  unsigned shared_bytes = 0;  // dynamic
+  void** arguments = nullptr;
+  uint64_t seed = 1;  // of where warps take turns
+};
+
+struct Outcome {
+  Fault fault = Fault::kNone;
+  std::string what;          // "block 0 0 0, thread 33, `ld.shared...`: ..."
+  int64_t instructions = 0;  // of warps
+};
+
+Outcome Run(const Kernel& kernel, const Launch& launch, const Memory& memory);
+
+// What cuTensorMapEncodeTiled does, with its checks: 0 or CUDA_ERROR_INVALID_
+// VALUE, 1. Only tiles whose chunks are swizzled over 128 bytes, without
+// interleaving and with zeros outside, are supported. `strides` are bytes, of
+// all dimensions but the first.
+int EncodeTensorMap(void* map, unsigned element_type, unsigned dims,
+                    uint64_t address, const uint64_t* sizes,
+                    const uint64_t* strides, const unsigned* box,
+                    const unsigned* element_strides, unsigned interleave,
+                    unsigned swizzle, unsigned fill);
+
+}  // namespace tilefarm::ptx
+
+#endif  // TILEFARM_TESTS_GPU_PTX_PTX_MACHINE_H_

@@ -1,0 +1,710 @@
+// Matrices, asynchronous copies and barriers. Layouts are those of the manual's
+// figures; every product is summed in float64 and rounded once.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "tests/gpu/ptx/ptx_floats.h"
+#include "tests/gpu/ptx/ptx_operations.h"
+#include "tests/gpu/ptx/ptx_warp.h"
+
+namespace tilefarm::ptx {
+namespace {
+
+// Lanes -----------------------------------------------------------------------
+
+enum Shuffle : int64_t { kShuffleUp, kShuffleDown, kButterfly, kIndex };
+
+// args: result, whether another lane was read, value, lane, clamp, members.
+// PTX ISA, "shfl.sync".
+void ShuffleLanes(Warp& warp, const Instruction& i, uint32_t mask) {
+  std::array<uint32_t, kWarpLanes> values;
+  std::copy_n(warp.At<uint32_t>(i.args[2]), kWarpLanes, values.begin());
+  ForLanes(mask, [&](int l) {
+    const uint32_t by = warp.At<uint32_t>(i.args[3])[l] & 31;
+    const uint32_t c = warp.At<uint32_t>(i.args[4])[l];
+    const uint32_t segment = c >> 8 & 31, clamp = c & 31;
+    const auto lane = static_cast<uint32_t>(l);
+    const uint32_t most = (lane & segment) | (clamp & ~segment);
+    const uint32_t least = lane & segment;
+    int64_t from = 0;
+    bool inside = false;
+    switch (i.more[0]) {
+      case kShuffleUp:
+        from = static_cast<int64_t>(lane) - by;
+        inside = from >= static_cast<int64_t>(most);
+        break;
+      case kShuffleDown:
+        from = lane + by;
+        inside = from <= static_cast<int64_t>(most);
+        break;
+      case kButterfly:
+        from = lane ^ by;
+        inside = from <= static_cast<int64_t>(most);
+        break;
+      default:
+        from = least | (by & ~segment);
+        inside = from <= static_cast<int64_t>(most);
+    }
+    if (!inside) from = l;
+    if ((mask >> from & 1) == 0) {
+      warp.Fail(Fault::kLaunchFailed, "reads a lane that is not there", l);
+      return;
+    }
+    warp.At<uint32_t>(i.args[0])[l] = values[static_cast<size_t>(from)];
+    warp.At<uint8_t>(i.args[1])[l] = inside;
+  });
+}
+
+bool MakeShuffle(const Parts& opcode, const Operands& operands, Places& places,
+                 Instruction& out) {
+  const Type word = ParseType("b32"), predicate = ParseType("pred");
+  const size_t results = operands.size() - 4;
+  if (operands.size() < 5 || opcode.size() != 4 || opcode[1] != "sync") {
+    return false;
+  }
+  Operand sink;
+  sink.kind = Operand::Kind::kSink;
+  out.args = {places.Place(operands[0], word),
+              places.Place(results == 2 ? operands[1] : sink, predicate)};
+  for (size_t k = results; k < operands.size(); ++k) {
+    out.args.push_back(places.Place(operands[k], word));
+  }
+  out.more = {opcode[2] == "up"     ? kShuffleUp
+              : opcode[2] == "down" ? kShuffleDown
+              : opcode[2] == "bfly" ? kButterfly
+                                    : kIndex};
+  out.control = Control::kMembers;
+  out.run = ShuffleLanes;
+  return true;
+}
+
+// Products of a warp
+// ----------------------------------------------------------
+
+// args: registers, then the address; more: offset, transposed.
+void LoadMatrices(Warp& warp, const Instruction& i, uint32_t) {
+  const int count = static_cast<int>(i.args.size()) - 1;
+  for (int m = 0; m < count; ++m) {
+    // Eight rows of 16 bytes, whose addresses eight lanes have.
+    unsigned char matrix[8][16];
+    for (int row = 0; row < 8; ++row) {
+      const unsigned char* from =
+          warp.Shared(warp.At<uint32_t>(i.args.back())[8 * m + row] +
+                          static_cast<uint32_t>(i.more[0]),
+                      16, 16);
+      if (from == nullptr) return;
+      std::memcpy(matrix[row], from, 16);
+    }
+    uint16_t* to = warp.At<uint16_t>(i.args[static_cast<size_t>(m)]);
+    for (int l = 0; l < kWarpLanes; ++l) {
+      for (int k = 0; k < 2; ++k) {
+        int row = l / 4, column = l % 4 * 2 + k;
+        if (i.more[1] != 0) std::swap(row, column);
+        std::memcpy(&to[2 * l + k], &matrix[row][2 * column], 2);
+      }
+    }
+  }
+}
+
+enum Element : int64_t {
+  kNoElement = -1,
+  kFloat16,
+  kBFloat16,
+  kTf32,
+  kSigned,
+  kUnsigned
+};
+
+int64_t ElementOf(std::string_view type) {
+  return type == "f16"    ? kFloat16
+         : type == "bf16" ? kBFloat16
+         : type == "tf32" ? kTf32
+         : type == "s8"   ? kSigned
+         : type == "u8"   ? kUnsigned
+                          : kNoElement;
+}
+int ElementBytes(int64_t element) {
+  return element == kTf32                              ? 4
+         : element == kFloat16 || element == kBFloat16 ? 2
+                                                       : 1;
+}
+double ElementAt(int64_t element, const void* at) {
+  switch (element) {
+    case kFloat16: {
+      Float16 value;
+      std::memcpy(&value, at, 2);
+      return static_cast<double>(value);
+    }
+    case kBFloat16: {
+      BFloat16 value;
+      std::memcpy(&value, at, 2);
+      return static_cast<double>(value);
+    }
+    case kTf32: {
+      // The unit reads 19 bits.
+      uint32_t word;
+      std::memcpy(&word, at, 4);
+      return std::bit_cast<float>(word & ~uint32_t{0x1fff});
+    }
+    case kSigned:
+      return *static_cast<const int8_t*>(at);
+    default:
+      return *static_cast<const uint8_t*>(at);
+  }
+}
+
+// Integers wrap.
+template <typename T>
+T SumOf(double terms, T old) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint32_t>(old) +
+                          static_cast<uint32_t>(static_cast<int64_t>(terms)));
+  } else {
+    return static_cast<T>(terms + static_cast<double>(old));
+  }
+}
+
+// m16n8: args: 4 results, registers of a, of b, 4 sums; more: registers of a
+// and of b, elements of a and of b. Lane l has rows l / 4 and l / 4 + 8, or
+// column l / 4, and of each 16 bytes of terms the l % 4-th word.
+template <typename T>
+void WarpProduct(Warp& warp, const Instruction& i, uint32_t) {
+  const auto a_count = static_cast<size_t>(i.more[0]);
+  const auto b_count = static_cast<size_t>(i.more[1]);
+  const int bytes = ElementBytes(i.more[2]);
+  const int in_word = 4 / bytes;
+  const int terms = static_cast<int>(b_count) * 4 * in_word;
+  double a[16][32], b[32][8];
+  for (int l = 0; l < kWarpLanes; ++l) {
+    for (int e = 0; e < in_word; ++e) {
+      for (size_t r = 0; r < a_count; ++r) {
+        const int k =
+            (l % 4) * in_word + e + static_cast<int>(r / 2) * 4 * in_word;
+        a[l / 4 + 8 * static_cast<int>(r % 2)][k] = ElementAt(
+            i.more[2], warp.registers + i.args[4 + r] + 4 * l + e * bytes);
+      }
+      for (size_t r = 0; r < b_count; ++r) {
+        const int k = (l % 4) * in_word + e + static_cast<int>(r) * 4 * in_word;
+        b[k][l / 4] =
+            ElementAt(i.more[3], warp.registers + i.args[4 + a_count + r] +
+                                     4 * l + e * bytes);
+      }
+    }
+  }
+  T sums[4][kWarpLanes];
+  for (size_t c = 0; c < 4; ++c) {
+    std::copy_n(warp.At<T>(i.args[4 + a_count + b_count + c]), kWarpLanes,
+                sums[c]);
+  }
+  for (int l = 0; l < kWarpLanes; ++l) {
+    for (int c = 0; c < 4; ++c) {
+      const int row = l / 4 + c / 2 * 8, column = l % 4 * 2 + c % 2;
+      double sum = 0;
+      for (int k = 0; k < terms; ++k) sum += a[row][k] * b[k][column];
+      warp.At<T>(i.args[static_cast<size_t>(c)])[l] = SumOf<T>(sum, sums[c][l]);
+    }
+  }
+}
+
+bool MakeWarpProduct(const Parts& opcode, const Operands& operands,
+                     Places& places, Instruction& out) {
+  // mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+  if (opcode.size() != 10 || operands.size() != 4 ||
+      !opcode[3].starts_with("m16n8k") || opcode[4] != "row" ||
+      opcode[5] != "col" || opcode[6] != opcode[9]) {
+    return false;
+  }
+  const int64_t a = ElementOf(opcode[7]), b = ElementOf(opcode[8]);
+  if (a < 0 || b < 0 || ElementBytes(a) != ElementBytes(b)) return false;
+  for (const Operand& operand : operands) {
+    for (const Operand& one : operand.parts) {
+      out.args.push_back(places.Place(one, ParseType("b32")));
+    }
+  }
+  const auto a_count = operands[1].parts.size();
+  const auto b_count = operands[2].parts.size();
+  const int terms = std::stoi(opcode[3].substr(6));
+  if (operands[0].parts.size() != 4 || operands[3].parts.size() != 4 ||
+      a_count != 2 * b_count ||
+      static_cast<int>(b_count) * 16 != terms * ElementBytes(a)) {
+    return false;
+  }
+  out.more = {static_cast<int64_t>(a_count), static_cast<int64_t>(b_count), a,
+              b};
+  out.control = Control::kWarpWide;
+  out.run = opcode[6] == "f32"   ? WarpProduct<float>
+            : opcode[6] == "s32" ? WarpProduct<int32_t>
+                                 : nullptr;
+  return out.run != nullptr;
+}
+
+// Products of a warpgroup
+// -----------------------------------------------------
+
+// The shared address of bytes of a matrix that a descriptor describes: `row`
+// of m or n, `column` of k, or the other way around where rows run across.
+// PTX ISA, "Asynchronous warpgroup-level matrix shared memory layout".
+uint32_t Place(uint64_t descriptor, bool across, int row, int column,
+               int bytes) {
+  const auto start = static_cast<uint32_t>(descriptor & 0x3fff) << 4;
+  const auto leading = static_cast<uint32_t>(descriptor >> 16 & 0x3fff) << 4;
+  const auto stride = static_cast<uint32_t>(descriptor >> 32 & 0x3fff) << 4;
+  uint32_t at = start;
+  if (across) {
+    const int in_tile = 128 / bytes;
+    at += static_cast<uint32_t>(row / in_tile) * leading +
+          static_cast<uint32_t>(column / 8) * stride +
+          static_cast<uint32_t>(column % 8 * 128 + row % in_tile * bytes);
+  } else {
+    at += static_cast<uint32_t>(row / 8) * stride +
+          static_cast<uint32_t>(row % 8 * 128 + column * bytes);
+  }
+  // Chunks of 16 bytes change places by the row's number.
+  return at ^ (at >> 7 & 7) << 4;
+}
+
+bool Gather(Warp& warp, uint64_t descriptor, bool across, int64_t element,
+            int first_row, int rows, int terms, std::vector<double>& out) {
+  constexpr uint64_t kSwizzle128 = 1;
+  if (descriptor >> 62 != kSwizzle128 || (descriptor >> 49 & 7) != 0) {
+    warp.Fail(Fault::kIllegalInstruction, "unsupported matrix descriptor");
+    return false;
+  }
+  const int bytes = ElementBytes(element);
+  out.resize(static_cast<size_t>(rows) * static_cast<size_t>(terms));
+  for (int r = 0; r < rows; ++r) {
+    for (int k = 0; k < terms; ++k) {
+      const unsigned char* at = warp.Shared(
+          Place(descriptor, across, first_row + r, k, bytes), bytes, bytes);
+      if (at == nullptr) return false;
+      out[static_cast<size_t>(r * terms + k)] = ElementAt(element, at);
+    }
+  }
+  return true;
+}
+
+// more: columns, terms, elements of a and b, a and b across, sign of a and b.
+template <typename T>
+void WarpgroupProduct(Warp& warp, const PendingProduct& product) {
+  const Instruction& i = *product.instruction;
+  const int columns = static_cast<int>(i.more[0]);
+  const int terms = static_cast<int>(i.more[1]);
+  // Each warp has 16 of the 64 rows.
+  std::vector<double> a, b;
+  if (!Gather(warp, product.a, i.more[4] != 0, i.more[2], warp.number % 4 * 16,
+              16, terms, a) ||
+      !Gather(warp, product.b, i.more[5] != 0, i.more[3], 0, columns, terms,
+              b)) {
+    return;
+  }
+  for (int n = 0; n < columns / 8; ++n) {
+    for (int c = 0; c < 4; ++c) {
+      T* sums = warp.At<T>(i.args[static_cast<size_t>(4 * n + c)]);
+      for (int l = 0; l < kWarpLanes; ++l) {
+        const int row = l / 4 + c / 2 * 8;
+        const int column = 8 * n + l % 4 * 2 + c % 2;
+        double sum = 0;
+        for (int k = 0; k < terms; ++k) {
+          sum += a[static_cast<size_t>(row * terms + k)] *
+                 b[static_cast<size_t>(column * terms + k)];
+        }
+        sum *= static_cast<double>(i.more[6] * i.more[7]);
+        sums[l] = SumOf<T>(sum, product.adds ? sums[l] : T{0});
+      }
+    }
+  }
+}
+
+void RunProduct(Warp& warp, const PendingProduct& product) {
+  const bool is_float = product.instruction->more[8] != 0;
+  is_float ? WarpgroupProduct<float>(warp, product)
+           : WarpgroupProduct<int32_t>(warp, product);
+}
+
+// Enqueued: shared memory and registers are read when it is waited for, which
+// is the latest that the unit may do so.
+void IssueProduct(Warp& warp, const Instruction& i, uint32_t) {
+  const size_t sums = i.args.size() - 3;
+  warp.products.open.push_back({&i, warp.At<uint64_t>(i.args[sums])[0],
+                                warp.At<uint64_t>(i.args[sums + 1])[0],
+                                warp.At<uint8_t>(i.args[sums + 2])[0] != 0});
+}
+void CommitProducts(Warp& warp, const Instruction&, uint32_t) {
+  warp.products.Commit();
+}
+void WaitForProducts(Warp& warp, const Instruction& i, uint32_t) {
+  warp.products.Wait(
+      static_cast<size_t>(i.more[0]),
+      [&](const PendingProduct& product) { RunProduct(warp, product); });
+}
+void Nothing(Warp&, const Instruction&, uint32_t) {}
+
+bool MakeWarpgroupOperation(const Parts& opcode, const Operands& operands,
+                            Places& places, Instruction& out) {
+  out.control = Control::kWarpWide;
+  if (opcode[1] == "fence" || opcode[1] == "commit_group") {
+    out.run = opcode[1] == "fence" ? Nothing : CommitProducts;
+    return operands.empty();
+  }
+  if (opcode[1] == "wait_group") {
+    if (operands.size() != 1) return false;
+    out.more = {static_cast<int64_t>(operands[0].value)};
+    out.run = WaitForProducts;
+    return true;
+  }
+  // wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 d, a, b, p, ...
+  if (opcode[1] != "mma_async" || opcode.size() != 8 || operands.size() < 4 ||
+      operands[0].kind != Operand::Kind::kVector ||
+      operands[1].kind != Operand::Kind::kRegister) {
+    return false;
+  }
+  int columns = 0, terms = 0;
+  if (std::sscanf(opcode[4].c_str(), "m64n%dk%d", &columns, &terms) != 2 ||
+      operands[0].parts.size() * 2 != static_cast<size_t>(columns)) {
+    return false;
+  }
+  const int64_t a = ElementOf(opcode[6]), b = ElementOf(opcode[7]);
+  if (a < 0 || b < 0 || terms * ElementBytes(a) != 32) return false;
+  for (const Operand& one : operands[0].parts) {
+    out.args.push_back(places.Place(one, ParseType("b32")));
+  }
+  out.args.push_back(places.Place(operands[1], ParseType("b64")));
+  out.args.push_back(places.Place(operands[2], ParseType("b64")));
+  out.args.push_back(places.Place(operands[3], ParseType("pred")));
+  // Signs of floats, then which operands run across; integers have neither.
+  const auto flag = [&](size_t k, int64_t otherwise) {
+    return k < operands.size() ? static_cast<int64_t>(operands[k].value)
+                               : otherwise;
+  };
+  out.more = {columns,    terms,      a,
+              b,          flag(6, 0), flag(7, 0),
+              flag(4, 1), flag(5, 1), opcode[5] == "f32"};
+  out.run = IssueProduct;
+  return opcode[5] == "f32" || opcode[5] == "s32";
+}
+
+// Asynchronous copies
+// ---------------------------------------------------------
+
+// args: to, from, bytes that are read (the others are zero); more: offsets of
+// both, bytes. They land when they are waited for; until then, nobody knows
+// what is there.
+void CopyToShared(Warp& warp, const Instruction& i, uint32_t mask) {
+  ForLanes(mask, [&](int l) {
+    CopyAsync copy;
+    copy.to =
+        warp.At<uint32_t>(i.args[0])[l] + static_cast<uint32_t>(i.more[0]);
+    copy.bytes = static_cast<int>(i.more[2]);
+    const auto read = static_cast<int>(warp.At<uint32_t>(i.args[2])[l]);
+    unsigned char* to = warp.Shared(copy.to, copy.bytes, copy.bytes);
+    if (to == nullptr) return;
+    if (read > copy.bytes) {
+      warp.Fail(Fault::kIllegalInstruction, "reads more than it writes", l);
+      return;
+    }
+    const uint64_t address =
+        warp.At<uint64_t>(i.args[1])[l] + static_cast<uint64_t>(i.more[1]);
+    if (address % static_cast<uint64_t>(copy.bytes) != 0) {
+      warp.Fail(Fault::kMisalignedAddress, "misaligned global address", l);
+      return;
+    }
+    if (read > 0) {
+      const unsigned char* from = warp.Global(address, read, 1);
+      if (from == nullptr) return;
+      std::memcpy(copy.data.data(), from, static_cast<size_t>(read));
+    }
+    std::memset(to, kPoison, static_cast<size_t>(copy.bytes));
+    warp.copies[static_cast<size_t>(l)].open.push_back(copy);
+  });
+}
+void CommitCopies(Warp& warp, const Instruction&, uint32_t mask) {
+  ForLanes(mask, [&](int l) { warp.copies[static_cast<size_t>(l)].Commit(); });
+}
+void WaitForCopies(Warp& warp, const Instruction& i, uint32_t mask) {
+  ForLanes(mask, [&](int l) {
+    warp.copies[static_cast<size_t>(l)].Wait(
+        static_cast<size_t>(i.more[0]), [&](const CopyAsync& copy) {
+          std::memcpy(warp.Shared(copy.to, copy.bytes, copy.bytes),
+                      copy.data.data(), static_cast<size_t>(copy.bytes));
+        });
+  });
+}
+
+// Boxes -----------------------------------------------------------------------
+
+template <typename F>
+int64_t WalkBox(Warp& warp, const BoxLoad& load, F access) {
+  const TensorMap& map = *load.map;
+  std::array<uint32_t, TensorMap::kMostDims> at = {};
+  const int64_t bytes = BoxBytes(map);
+  for (int64_t offset = 0; offset < bytes; offset += map.element_bytes) {
+    uint64_t address = map.address;
+    bool inside = true;
+    for (uint32_t d = 0; d < map.dims; ++d) {
+      const int64_t x = static_cast<int64_t>(load.origin[d]) + at[d];
+      inside &= x >= 0 && static_cast<uint64_t>(x) < map.sizes[d];
+      address += static_cast<uint64_t>(x) * map.strides[d];
+    }
+    uint32_t place = load.to + static_cast<uint32_t>(offset);
+    place ^= (place >> 7 & 7) << 4;
+    const auto size = static_cast<int>(map.element_bytes);
+    unsigned char* shared = warp.Shared(place, size, size);
+    if (shared == nullptr) return -1;
+    unsigned char* global = inside ? warp.Global(address, size, size) : nullptr;
+    if (inside && global == nullptr) return -1;
+    access(shared, global, map.element_bytes);
+    for (uint32_t d = 0; d < map.dims && ++at[d] == map.box[d]; ++d) at[d] = 0;
+  }
+  return bytes;
+}
+
+// args: address, map, barrier or another sink, coordinates.
+bool ReadBox(Warp& warp, const Instruction& i, int lane, BoxLoad& out) {
+  out.to = warp.At<uint32_t>(i.args[0])[lane];
+  out.map =
+      reinterpret_cast<const TensorMap*>(warp.At<uint64_t>(i.args[1])[lane]);
+  const size_t dims = i.args.size() - 3;
+  if (out.map->magic != TensorMap::kMagic || out.map->dims != dims) {
+    warp.Fail(Fault::kIllegalInstruction, "not a tensor map of this rank",
+              lane);
+    return false;
+  }
+  if (out.to % 128 != 0) {
+    warp.Fail(Fault::kMisalignedAddress, "a box must be aligned to 128 bytes",
+              lane);
+    return false;
+  }
+  for (size_t d = 0; d < dims; ++d) {
+    out.origin[d] = warp.At<int32_t>(i.args[3 + d])[lane];
+  }
+  return true;
+}
+void IssueLoad(Warp& warp, const Instruction& i, uint32_t mask) {
+  ForLanes(mask, [&](int l) {
+    BoxLoad load;
+    if (!ReadBox(warp, i, l, load)) return;
+    load.barrier = warp.At<uint32_t>(i.args[2])[l];
+    if (warp.block->phase_barriers.count(load.barrier) == 0) {
+      warp.Fail(Fault::kLaunchFailed, "there is no barrier", l);
+      return;
+    }
+    // As above: nobody knows what is there until it has landed.
+    WalkBox(warp, load,
+            [](unsigned char* shared, unsigned char*, size_t bytes) {
+              std::memset(shared, kPoison, bytes);
+            });
+    warp.block->loads.push_back(load);
+  });
+}
+void IssueStore(Warp& warp, const Instruction& i, uint32_t mask) {
+  ForLanes(mask, [&](int l) {
+    BoxLoad store;
+    if (!ReadBox(warp, i, l, store)) return;
+    warp.stores[static_cast<size_t>(l)].open.push_back(store);
+  });
+}
+void CommitStores(Warp& warp, const Instruction&, uint32_t mask) {
+  ForLanes(mask, [&](int l) { warp.stores[static_cast<size_t>(l)].Commit(); });
+}
+void WaitForStores(Warp& warp, const Instruction& i, uint32_t mask) {
+  ForLanes(mask, [&](int l) {
+    warp.stores[static_cast<size_t>(l)].Wait(
+        static_cast<size_t>(i.more[0]),
+        [&](const BoxLoad& store) { StoreBox(warp, store); });
+  });
+}
+
+bool MakeCopy(const Parts& opcode, const Operands& operands, Places& places,
+              Instruction& out) {
+  const bool bulk = Has(opcode, "bulk");
+  const bool waits = Has(opcode, "wait_group");
+  if (waits || Has(opcode, "commit_group")) {
+    out.run = bulk    ? waits ? WaitForStores : CommitStores
+              : waits ? WaitForCopies
+                      : CommitCopies;
+    if (waits && operands.size() != 1) return false;
+    if (waits) out.more = {static_cast<int64_t>(operands[0].value)};
+    return true;
+  }
+  const Type word = ParseType("u32");
+  if (!bulk) {
+    if (operands.size() < 3 || !Has(opcode, "global")) return false;
+    const int64_t bytes = static_cast<int64_t>(operands[2].value);
+    if (bytes != 4 && bytes != 8 && bytes != 16) return false;
+    if (Has(opcode, "cg") && bytes != 16) return false;
+    int64_t to = 0, from = 0;
+    out.args = {places.Base(operands[0], /*shared=*/true, &to),
+                places.Base(operands[1], /*shared=*/false, &from),
+                places.Place(operands[operands.size() > 3 ? 3 : 2], word)};
+    out.more = {to, from, bytes};
+    out.run = CopyToShared;
+    return true;
+  }
+  if (!Has(opcode, "tensor") || Has(opcode, "im2col") ||
+      Has(opcode, "multicast::cluster")) {
+    return false;
+  }
+  const bool loads = Has(opcode, "mbarrier::complete_tx::bytes");
+  if (operands.size() != (loads ? 3U : 2U)) return false;
+  const Operand& shared = operands[loads ? 0 : 1];
+  const Operand& map = operands[loads ? 1 : 0];
+  if (map.parts.size() != 2 || map.value != 0 || shared.value != 0) {
+    return false;
+  }
+  int64_t ignored = 0;
+  out.args = {
+      places.Base(shared, /*shared=*/true, &ignored),
+      places.Base(map, /*shared=*/false, &ignored),
+      places.Base(loads ? operands[2] : shared, /*shared=*/true, &ignored)};
+  for (const Operand& coordinate : map.parts[1].parts) {
+    out.args.push_back(places.Place(coordinate, word));
+  }
+  out.run = loads ? IssueLoad : IssueStore;
+  return true;
+}
+
+// Barriers in memory
+// ----------------------------------------------------------
+
+PhaseBarrier* BarrierAt(Warp& warp, const Instruction& i, size_t arg,
+                        int lane) {
+  const uint32_t address = warp.At<uint32_t>(i.args[arg])[lane];
+  const auto found = warp.block->phase_barriers.find(address);
+  if (found == warp.block->phase_barriers.end()) {
+    warp.Fail(Fault::kLaunchFailed, "there is no barrier", lane);
+    return nullptr;
+  }
+  return &found->second;
+}
+void InitBarrier(Warp& warp, const Instruction& i, uint32_t mask) {
+  ForLanes(mask, [&](int l) {
+    const uint32_t address = warp.At<uint32_t>(i.args[0])[l];
+    if (warp.Shared(address, 8, 8) == nullptr) return;
+    PhaseBarrier& barrier = warp.block->phase_barriers[address];
+    barrier = PhaseBarrier();
+    barrier.count = barrier.pending = warp.At<uint32_t>(i.args[1])[l];
+  });
+}
+// args: barrier, bytes (or the barrier again); more[0]: whether it has bytes.
+void Arrive(Warp& warp, const Instruction& i, uint32_t mask) {
+  ForLanes(mask, [&](int l) {
+    PhaseBarrier* barrier = BarrierAt(warp, i, 0, l);
+    if (barrier == nullptr) return;
+    if (i.more[0] != 0) barrier->bytes += warp.At<uint32_t>(i.args[1])[l];
+    if (--barrier->pending < 0) {
+      warp.Fail(Fault::kLaunchFailed, "more arrivals than are expected", l);
+      return;
+    }
+    barrier->Settle();
+  });
+}
+
+bool MakePhaseBarrier(const Parts& opcode, const Operands& operands,
+                      Places& places, Instruction& out) {
+  const Type word = ParseType("u32");
+  int64_t offset = 0;
+  if (opcode[1] == "init" && operands.size() == 2) {
+    out.args = {places.Base(operands[0], /*shared=*/true, &offset),
+                places.Place(operands[1], word)};
+    out.run = InitBarrier;
+  } else if (opcode[1] == "arrive" && operands.size() >= 2 &&
+             operands[0].kind == Operand::Kind::kSink) {
+    const bool has_bytes = Has(opcode, "expect_tx");
+    if (has_bytes != (operands.size() == 3)) return false;
+    out.args = {places.Base(operands[1], /*shared=*/true, &offset)};
+    out.args.push_back(has_bytes ? places.Place(operands[2], word)
+                                 : out.args[0]);
+    out.more = {has_bytes};
+    out.run = Arrive;
+  } else if (opcode[1] == "try_wait" && Has(opcode, "parity") &&
+             operands.size() == 3) {
+    // By PtxMachine. args: result, barrier, parity.
+    out.args = {places.Place(operands[0], ParseType("pred")),
+                places.Base(operands[1], /*shared=*/true, &offset),
+                places.Place(operands[2], word)};
+    out.control = Control::kWaitPhase;
+    out.run = Nothing;
+  } else {
+    return false;
+  }
+  return offset == 0;
+}
+
+}  // namespace
+
+int64_t BoxBytes(const TensorMap& map) {
+  int64_t bytes = map.element_bytes;
+  for (uint32_t d = 0; d < map.dims; ++d) bytes *= map.box[d];
+  return bytes;
+}
+
+int64_t LoadBox(Warp& warp, const BoxLoad& load) {
+  return WalkBox(
+      warp, load,
+      [](unsigned char* shared, const unsigned char* global, size_t bytes) {
+        global == nullptr ? std::memset(shared, 0, bytes)
+                          : std::memcpy(shared, global, bytes);
+      });
+}
+
+int64_t StoreBox(Warp& warp, const BoxLoad& store) {
+  return WalkBox(
+      warp, store,
+      [](const unsigned char* shared, unsigned char* global, size_t bytes) {
+        if (global != nullptr) std::memcpy(global, shared, bytes);
+      });
+}
+
+bool MakeMatrixOperation(const Parts& opcode, const Operands& operands,
+                         Places& places, Instruction& out) {
+  const std::string& name = opcode[0];
+  if (name == "fence" || name == "membar") {
+    out.run = Nothing;
+    return true;
+  }
+  if (name == "shfl") return MakeShuffle(opcode, operands, places, out);
+  if (name == "bar" || name == "barrier") {
+    // args: number, lanes; more[0]: whether the lanes are given.
+    if (!Has(opcode, "sync") || operands.empty() || operands.size() > 2) {
+      return false;
+    }
+    const Type word = ParseType("u32");
+    out.args = {places.Place(operands[0], word),
+                places.Place(operands.back(), word)};
+    out.more = {operands.size() == 2};
+    out.control = Control::kBarrier;
+    out.run = Nothing;
+    return true;
+  }
+  if (name == "ldmatrix") {
+    if (operands.size() != 2 || !Has(opcode, "m8n8") || !Has(opcode, "b16")) {
+      return false;
+    }
+    const bool is_vector = operands[0].kind == Operand::Kind::kVector;
+    for (const Operand& one :
+         is_vector ? operands[0].parts : Operands{operands[0]}) {
+      out.args.push_back(places.Place(one, ParseType("b32")));
+    }
+    int64_t offset = 0;
+    out.args.push_back(places.Base(operands[1], /*shared=*/true, &offset));
+    out.more = {offset, Has(opcode, "trans")};
+    out.control = Control::kWarpWide;
+    out.run = LoadMatrices;
+    return true;
+  }
+  if (name == "mma") return MakeWarpProduct(opcode, operands, places, out);
+  if (name == "wgmma") {
+    return MakeWarpgroupOperation(opcode, operands, places, out);
+  }
+  if (name == "mbarrier") {
+    return MakePhaseBarrier(opcode, operands, places, out);
+  }
+  return name == "cp" && MakeCopy(opcode, operands, places, out);
+}
+
+}  // namespace tilefarm::ptx

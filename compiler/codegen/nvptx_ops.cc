@@ -16,6 +16,8 @@ constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 constexpr uint64_t kBufferAlignment = 16;
 constexpr uint64_t kSharedAlignment = 1024;  // what copy engines ask for
 constexpr int kWarp = 32;
+// What a block has in a multiprocessor beside its own shared memory.
+constexpr int64_t kReservedShared = 1024;
 // A CUtensorMap.
 constexpr uint64_t kMapBytes = 128, kMapAlignment = 64;
 
@@ -32,8 +34,8 @@ std::set<const ir::BufferNode*> Written(const ir::Stmt& stmt) {
 
 class Nvptx : public DeviceOps {
  public:
-  Nvptx(llvm::Module& module, bool packs_floats)
-      : module_(module), packs_floats_(packs_floats) {}
+  Nvptx(llvm::Module& module, const target::GpuLimits& limits)
+      : module_(module), limits_(limits) {}
 
   Function Begin(const lower::Kernel& kernel, const std::string& name,
                  llvm::IRBuilder<>& builder) override {
@@ -69,6 +71,12 @@ class Nvptx : public DeviceOps {
     }
     for (size_t i = 0; i < threads.size(); ++i) {
       Annotate(*out.function, kBounds[i], threads[i]);
+    }
+    // ptxas knows nothing of shared memory that is given at the launch, and
+    // spills registers for the sake of a second block where none fits. Told of
+    // more than one, it would use more registers than it needs, or spill.
+    if (2 * (kernel.shared_bytes + kReservedShared) > limits_.shared) {
+      Annotate(*out.function, "minctasm", 1);
     }
     builder.SetInsertPoint(
         llvm::BasicBlock::Create(context, "entry", out.function));
@@ -161,7 +169,7 @@ class Nvptx : public DeviceOps {
 
   llvm::Value* RoundTo16Bits(llvm::Value* value, bool to_bfloat,
                              llvm::IRBuilder<>& builder) override {
-    if (!packs_floats_) return nullptr;
+    if (!limits_.packs_floats) return nullptr;
     const auto* vector =
         llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
     const unsigned count = vector == nullptr ? 1 : vector->getNumElements();
@@ -411,7 +419,7 @@ class Nvptx : public DeviceOps {
   }
 
   llvm::Module& module_;
-  const bool packs_floats_;
+  const target::GpuLimits limits_;
   const std::unique_ptr<WarpgroupOps> warpgroups_ = NvptxWarpgroupOps();
 };
 
@@ -419,7 +427,7 @@ class Nvptx : public DeviceOps {
 
 std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module,
                                     const target::GpuLimits& limits) {
-  return std::make_unique<Nvptx>(module, limits.packs_floats);
+  return std::make_unique<Nvptx>(module, limits);
 }
 
 }  // namespace tilefarm::codegen

@@ -89,10 +89,12 @@ class ThreadMapper : public ir::Mutator {
     }
     const size_t i = static_cast<size_t>(*axis);
     for (const auto& [tag, var] : outer_) {
+      // Its iteration is that of the axis already.
+      const ir::VarNode* iteration = launch_.vars[i].get();
       bool uses = false;
       if (tag == *axis) {
-        ir::PostOrderExprs(s.body,
-                           [&](const Expr& e) { uses |= e.get() == var; });
+        ir::PostOrderExprs(
+            s.body, [&](const Expr& e) { uses |= e.get() == iteration; });
       }
       if (uses) {
         Fail(absl::StrCat("loops ", var->name, " and ", s.var->name,

@@ -1,5 +1,4 @@
-# Shared memory has room for one block in a multiprocessor of sm_86, and for
-# three of sm_90a.
+# Shared memory has room for one block in a multiprocessor of sm_86.
 # RUN: --target cuda:sm_86 --stage asm
 @T.prim_func
 def main(A: T.Buffer((2, 128, 128), "float32"), B: T.Buffer((2, 128, 128), "float32")):

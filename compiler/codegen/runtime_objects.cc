@@ -9,11 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "compiler/codegen/embedded_module.h"
 #include "compiler/codegen/optimize.h"
 #include "compiler/codegen/target_machine.h"
 #include "compiler/runtime/embedded.h"
-#include "llvm/Bitcode/BitcodeReader.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 namespace tilefarm::codegen {
 namespace {
@@ -22,16 +21,9 @@ absl::StatusOr<std::string> Compile(std::string_view bitcode,
                                     const target::Target& target) {
   TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine, GetTargetMachine(target));
   llvm::LLVMContext context;
-  auto parsed = llvm::parseBitcodeFile(
-      llvm::MemoryBufferRef(llvm::StringRef(bitcode.data(), bitcode.size()),
-                            "runtime"),
-      context);
-  if (!parsed) {
-    return absl::InternalError(
-        absl::StrCat("the embedded runtime does not load: ",
-                     llvm::toString(parsed.takeError())));
-  }
-  llvm::Module& module = **parsed;
+  TF_ASSIGN_OR_RETURN(const std::unique_ptr<llvm::Module> parsed,
+                      ParseEmbedded(bitcode, context));
+  llvm::Module& module = *parsed;
   module.setDataLayout(machine->createDataLayout());
   if (llvm::NamedMDNode* ident = module.getNamedMetadata("llvm.ident")) {
     ident->eraseFromParent();

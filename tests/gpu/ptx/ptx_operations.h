@@ -63,9 +63,26 @@ class Places {
 // False: not supported.
 bool MakeOperation(const Parts& opcode, const Operands& operands,
                    Places& places, Instruction& out);
-// Those of matrices, of asynchronous copies and of their barriers.
+// Those of matrices and of lanes; calls the last two below.
 bool MakeMatrixOperation(const Parts& opcode, const Operands& operands,
                          Places& places, Instruction& out);
+
+// By opcode[0]: "setp", "cvt", "ld" and "st", "mov", "cvta"; "cp",
+// "mbarrier".
+bool MakeSetPredicate(const Parts& opcode, const Operands& operands,
+                      Places& places, Instruction& out);
+bool MakeConversion(const Parts& opcode, const Operands& operands,
+                    Places& places, Instruction& out);
+bool MakeAccess(const Parts& opcode, const Operands& operands, Places& places,
+                Instruction& out);
+bool MakeMove(const Parts& opcode, const Operands& operands, Places& places,
+              Instruction& out);
+bool MakeAddressConversion(const Parts& opcode, const Operands& operands,
+                           Places& places, Instruction& out);
+bool MakeCopy(const Parts& opcode, const Operands& operands, Places& places,
+              Instruction& out);
+bool MakePhaseBarrier(const Parts& opcode, const Operands& operands,
+                      Places& places, Instruction& out);
 
 }  // namespace tilefarm::ptx
 

@@ -89,8 +89,11 @@ llvm::Value* Emitter::Emit(const ir::Expr& expr) {
       if (!e->a->dtype.is_index()) {
         return EmitBinary(e->op, e->a->dtype, a, b);
       }
-      return Known({static_cast<int>(e->op), nullptr, a, b},
-                   [&] { return EmitBinary(e->op, e->a->dtype, a, b); });
+      return Known({static_cast<int>(e->op), nullptr, a, b}, [&] {
+        llvm::Value* narrow = EmitNarrow(e->op, a, b);
+        return narrow != nullptr ? narrow
+                                 : EmitBinary(e->op, e->a->dtype, a, b);
+      });
     }
     case ir::ExprKind::kNot:
       return builder_.CreateNot(Emit(ir::As<ir::NotNode>(expr)->a));
@@ -110,7 +113,7 @@ llvm::Value* Emitter::Emit(const ir::Expr& expr) {
       llvm::Value* condition = Emit(e->condition);
       llvm::Value* a = Emit(e->true_value);
       llvm::Value* b = Emit(e->false_value);
-      return builder_.CreateSelect(condition, a, b);
+      return EmitIndexSelect(condition, a, b);
     }
     case ir::ExprKind::kCall:
       return EmitCall(*ir::As<ir::CallNode>(expr));
@@ -187,7 +190,7 @@ llvm::Value* Emitter::EmitIfThenElse(const ir::CallNode& e) {
   if (!then_loads && !else_loads) {
     llvm::Value* a = Emit(then_expr);
     llvm::Value* b = Emit(else_expr);
-    return builder_.CreateSelect(condition, a, b);
+    return EmitIndexSelect(condition, a, b);
   }
   if (condition->getType()->isVectorTy()) {
     // Inactive lanes must not access memory, so the mask applies to every

@@ -37,9 +37,10 @@ absl::Status Emitter::EmitKernel(const lower::Kernel& kernel,
         buffer->name);
   }
   for (const lower::KernelAxis& axis : kernel.axes) {
-    frame.vars[axis.var.get()] = builder_.CreateZExt(
-        device.Index(axis, builder_), builder_.getInt64Ty(), axis.var->name,
-        /*IsNonNeg=*/true);
+    llvm::Value* index =
+        Extended(device.Index(axis, builder_), {0, axis.extent - 1});
+    index->setName(axis.var->name);
+    frame.vars[axis.var.get()] = index;
   }
   ir::PreOrder(kernel.body, [&](const ir::Stmt& s) {
     const auto* alloc = ir::As<ir::AllocNode>(s);

@@ -368,6 +368,20 @@ bool Emitter::IsDefined(const ir::Expr& index) const {
   return defined;
 }
 
+llvm::Value* Emitter::EmitCopied(const ir::StoreNode& s) {
+  const ir::DataType element = s.buffer->dtype.element();
+  const auto copied = ir::AsCopiedLoad(s.value);
+  if (!element.is_float() || element.bits != 16 || !copied ||
+      copied->load->buffer->dtype.element() != element) {
+    return nullptr;
+  }
+  if (copied->condition == nullptr) return EmitStored(*copied->load);
+  llvm::Value* condition = EmitCondition(copied->condition);
+  return Guarded(condition,
+                 llvm::Constant::getNullValue(MemoryType(s.value->dtype)),
+                 [&] { return EmitStored(*copied->load); });
+}
+
 void Emitter::EmitStore(const ir::StoreNode& s) {
   if (s.indices.size() != 1) {
     return Fail(absl::InternalError(
@@ -398,9 +412,11 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
   const bool rounds = cast != nullptr && RoundsTo16Bits(*cast) &&
                       cast->value->dtype.is_float() &&
                       cast->value->dtype.bits == 32;
-  llvm::Value* value = Emit(rounds ? cast->value : s.value);
+  llvm::Value* value = EmitCopied(s);
+  if (value == nullptr) {
+    value = ToMemory(Emit(rounds ? cast->value : s.value), element);
+  }
   if (!s.value->dtype.is_vector()) value = Splat(value, lanes);
-  value = ToMemory(value, element);
   llvm::Value* mask = AccessMask(s.predicate, lanes);
   if (lanes == 1) {
     llvm::Value* address = AddressAt(s.buffer, index);

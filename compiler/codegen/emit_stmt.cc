@@ -82,19 +82,16 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
     return;
   }
   llvm::Type* type = RegisterType(loop.var->dtype);
-  llvm::Value* end = builder_.CreateAdd(min, Emit(loop.extent));
+  llvm::Value* extent = Emit(loop.extent);
+  llvm::Value* end = builder_.CreateAdd(min, extent);
   // With 32-bit addresses the counter has 32 bits, too: LLVM narrows values
-  // that are computed from a counter, but not the counter.
-  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(min);
-  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
-  const bool narrow = module_.getDataLayout().getPointerSizeInBits() == 32 &&
-                      type->isIntegerTy(64) && first != nullptr &&
-                      last != nullptr && !first->isNegative() &&
-                      last->getValue().isSignedIntN(32);
-  if (narrow) {
+  // that are computed from a counter, but not the counter. In kernels it has
+  // where it can.
+  const std::optional<IndexRange> range = CounterRange(min, extent);
+  if (range) {
     type = builder_.getInt32Ty();
-    min = builder_.getInt32(static_cast<uint32_t>(first->getZExtValue()));
-    end = builder_.getInt32(static_cast<uint32_t>(last->getZExtValue()));
+    end = builder_.CreateNSWAdd(Narrowed(min), Narrowed(extent));
+    min = Narrowed(min);
   }
   llvm::BasicBlock* body = NewBlock(loop.var->name.c_str());
   llvm::BasicBlock* after = NewBlock("done");
@@ -107,10 +104,7 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   builder_.SetInsertPoint(body);
   llvm::PHINode* var = builder_.CreatePHI(type, 2, loop.var->name);
   var->addIncoming(min, before);
-  frame_->vars[loop.var.get()] =
-      narrow ? builder_.CreateZExt(var, builder_.getInt64Ty(), "",
-                                   /*IsNonNeg=*/true)
-             : var;
+  frame_->vars[loop.var.get()] = range ? Extended(var, *range) : var;
   const auto ahead = loop.annotations.find(ir::kPrefetchBytes);
   const int64_t bytes =
       ahead == loop.annotations.end() ? 0 : ahead->second.AsInt().value_or(0);

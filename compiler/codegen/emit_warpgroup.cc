@@ -11,7 +11,7 @@ namespace tilefarm::codegen {
 
 llvm::Value* Emitter::AddressOf(const ir::Expr& load) {
   const auto* node = ir::As<ir::LoadNode>(load);
-  return Address(node->buffer, Emit(node->indices[0]));
+  return AddressAt(node->buffer, node->indices[0]);
 }
 
 // One by one, so that each becomes a register.

@@ -54,6 +54,15 @@ class Emitter {
   absl::Status EmitKernel(const lower::Kernel& kernel, const std::string& name,
                           DeviceOps& device);
 
+  // Of an index, both ends inclusive.
+  struct IndexRange {
+    int64_t lo = 0, hi = 0;
+    bool Fits(int bits) const {
+      const int64_t end = int64_t{1} << (bits - 1);
+      return lo >= -end && hi < end;
+    }
+  };
+
  private:
   // The addresses that the body of a loop prefetches (ir::kPrefetchBytes).
   struct Prefetch {
@@ -92,6 +101,8 @@ class Emitter {
     // insertion point, to be reused, in the order of emission (Known).
     std::map<IndexOperation, llvm::Value*> known;
     std::vector<IndexOperation> known_order;
+    // Of indices that are extensions of 32 bits (emit_narrow.cc).
+    std::unordered_map<const llvm::Value*, IndexRange> ranges;
     Tile tile;
   };
   // A scope of code that runs conditionally or in a loop. The values emitted in
@@ -149,6 +160,21 @@ class Emitter {
   // CPU, up to the widest access of a GPU.
   llvm::Align AlignmentOf(const ir::Buffer& buffer,
                           const ir::Expr& index) const;
+
+  // --- emit_narrow.cc ---
+  // Of a constant, or an index that is an extension of 32 bits.
+  std::optional<IndexRange> NarrowRange(llvm::Value* index) const;
+  // These 32 bits, and the index with this range that has them.
+  llvm::Value* Narrowed(llvm::Value* index);
+  llvm::Value* Extended(llvm::Value* word, IndexRange range);
+  // Of indices, an index or i1. Null, without code: not in 32 bits.
+  llvm::Value* EmitNarrow(ir::BinaryOp op, llvm::Value* a, llvm::Value* b);
+  // Of a loop's counter that has 32 bits; nullopt: it has 64.
+  std::optional<IndexRange> CounterRange(llvm::Value* min,
+                                         llvm::Value* extent) const;
+  // Of any values; indices in 32 bits where they fit.
+  llvm::Value* EmitIndexSelect(llvm::Value* condition, llvm::Value* a,
+                               llvm::Value* b);
 
   // --- emit_warpgroup.cc ---
   // False, without code, for other operations.
@@ -250,6 +276,9 @@ class Emitter {
   // ir::MachineOp::kPrefetch; of other values nothing.
   void EmitPrefetchOp(const ir::Expr& value);
   void EmitStore(const ir::StoreNode& s);
+  // What a kernel copies from 16-bit floats to such as they are in memory;
+  // null, without code: the store does not copy them.
+  llvm::Value* EmitCopied(const ir::StoreNode& s);
   // All masks of this access as one i1 or vector of `lanes`; null: none.
   llvm::Value* AccessMask(const ir::Expr& predicate, int lanes);
   llvm::Value* Address(const ir::Buffer& buffer, llvm::Value* index);

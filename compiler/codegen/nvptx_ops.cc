@@ -255,14 +255,19 @@ class Nvptx : public DeviceOps {
   }
 
  private:
-  // 2^n * 2^f with x * log2(e) = n + f, f from 0.5 to 1.5: f is exact to about
-  // 2^-24 by a product in two parts, and ex2.approx to 2^-22.5 (PTX ISA,
-  // "ex2"). n is limited, so that its power is finite and not 0 where x is
-  // infinite.
+  // 2^n * 2^f with x * log2(e) = n + f and n a whole number, f from -0.5 to
+  // 0.5: f is exact to about 2^-24 by a product in two parts, and ex2.approx to
+  // 2^-22.5 (PTX ISA, "ex2"). n is limited to what has a power without
+  // subnormals; beyond, f has the rest, and ex2 underflows or overflows. One
+  // instruction of a quarter of the rate of others, where a conversion or a
+  // second ex2 would be two.
   static llvm::Value* ScalarExp(llvm::Value* x, llvm::IRBuilder<>& builder) {
     constexpr float kLog2E = 0x1.715476p+0F;       // rounded
     constexpr float kLog2ERest = 0x1.4ae0bep-26F;  // what that leaves
-    constexpr float kMost = 127, kLeast = -160;
+    // A float with the last bit 1: sums with it are rounded to whole numbers,
+    // which their lowest bits then have.
+    constexpr float kWhole = 0x1.8p23F, kMost = 126;
+    constexpr uint32_t kExponentBit = 23, kOne = 0x3f800000;
     llvm::Type* type = builder.getFloatTy();
     const auto constant = [&](float value) {
       return llvm::ConstantFP::get(type, value);
@@ -270,20 +275,23 @@ class Nvptx : public DeviceOps {
     const auto fma = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) {
       return builder.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, b, c});
     };
-    const auto power = [&](llvm::Value* exponent) {
-      return builder.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {},
-                                     {exponent});
-    };
-    llvm::Value* n = builder.CreateUnaryIntrinsic(
-        llvm::Intrinsic::rint, builder.CreateFMul(x, constant(kLog2E)));
-    n = builder.CreateFSub(n, constant(1));
-    n = builder.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, n,
-                                      constant(kLeast));
-    n = builder.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, n,
-                                      constant(kMost));
-    llvm::Value* f = fma(x, constant(kLog2E), builder.CreateFNeg(n));
+    llvm::Value* whole = fma(x, constant(kLog2E), constant(kWhole));
+    whole = builder.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, whole,
+                                          constant(kWhole - kMost));
+    whole = builder.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, whole,
+                                          constant(kWhole + kMost));
+    llvm::Value* minus_n = builder.CreateFSub(constant(kWhole), whole);
+    llvm::Value* f = fma(x, constant(kLog2E), minus_n);
     f = fma(x, constant(kLog2ERest), f);
-    return builder.CreateFMul(power(f), power(n));
+    llvm::Value* scale = builder.CreateBitCast(
+        builder.CreateAdd(builder.CreateShl(builder.CreateBitCast(
+                                                whole, builder.getInt32Ty()),
+                                            kExponentBit),
+                          builder.getInt32(kOne)),
+        type);
+    llvm::Value* power =
+        builder.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {}, {f});
+    return builder.CreateFMul(power, scale);
   }
 
   // The operands of an assembly text, results first, and their constraints.

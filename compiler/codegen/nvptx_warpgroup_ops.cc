@@ -178,11 +178,26 @@ class NvptxWarpgroup : public WarpgroupOps {
     const uint64_t base = uint64_t{1} << 62 |
                           uint64_t{kRows * ir::kBoxRowBytes / kUnit} << 32 |
                           distance << 16;
-    Value place = builder.CreateLShr(
-        builder.CreateAnd(Word(address, builder), builder.getInt32(0x3ffff)),
-        4);
-    return builder.CreateOr(builder.CreateZExt(place, builder.getInt64Ty()),
-                            builder.getInt64(base));
+    // What the address has beyond a variable one is added at the end: products
+    // of several steps then share the rest.
+    const llvm::DataLayout& layout =
+        builder.GetInsertBlock()->getModule()->getDataLayout();
+    llvm::APInt offset(layout.getIndexTypeSizeInBits(address->getType()), 0);
+    Value first = address->stripAndAccumulateConstantOffsets(
+        layout, offset, /*AllowNonInbounds=*/true);
+    if (offset.isNegative() || offset.getZExtValue() % kUnit != 0) {
+      first = address;
+      offset = 0;
+    }
+    Value low = builder.CreateLShr(
+        builder.CreateAnd(Word(first, builder), builder.getInt32(0x3ffff)), 4);
+    low = builder.CreateOr(low, builder.getInt32(static_cast<uint32_t>(base)));
+    // Addresses end below 2^18: there is no carry.
+    low = builder.CreateAdd(
+        low,
+        builder.getInt32(static_cast<uint32_t>(offset.getZExtValue() / kUnit)));
+    return builder.CreateOr(builder.CreateZExt(low, builder.getInt64Ty()),
+                            builder.getInt64(base >> 32 << 32));
   }
 
   static void Effect(const std::string& text, const std::string& constraints,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/arith/canonical.h"
 #include "compiler/arith/conjuncts.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/ir/thread_axis.h"
@@ -256,6 +258,48 @@ void AddTerms(const Access& access, Box& box) {
   }
 }
 
+// Of a * i + j < c, with what is known of j, also that of i: i * a + j may have
+// been simplified to i in an index.
+void AssumeWithParts(IndexMath& math, const Expr& condition) {
+  math.Assume(condition);
+  const auto* less = ir::As<ir::BinaryNode>(condition);
+  if (less == nullptr || less->op != ir::BinaryOp::kLT ||
+      !less->a->dtype.is_index()) {
+    return;
+  }
+  Linear sum = math.Decompose(less->a);
+  sum.Add(math.Decompose(less->b), -1);
+  std::set<int64_t> scales;
+  for (const auto& [atom, scale] : sum.terms) scales.insert(std::abs(scale));
+  for (const int64_t scale : scales) {
+    if (scale < 2) continue;
+    Linear whole, rest;
+    rest.constant = sum.constant;
+    for (const auto& [atom, by] : sum.terms) {
+      by % scale == 0 ? whole.AddTerm(atom, by / scale)
+                      : rest.AddTerm(atom, by);
+    }
+    const Interval left = math.Bounds(rest);
+    if (!left.has_lo()) continue;
+    // whole * scale + rest < 0
+    const ir::Expr most = ir::IntConst(arith::FloorDivInt(-1 - left.lo, scale));
+    math.Assume(ir::LE(whole.ToExpr(), most));
+  }
+}
+
+// The end of what the access reaches, where its conditions hold: the last of
+// the threads that fetch a tile may be beyond it.
+int64_t LastAccessed(IndexMath& math, const Access& access, const Linear& inner,
+                     const Interval& reach) {
+  const size_t mark = math.Mark();
+  for (const Expr& condition : access.conditions) {
+    AssumeWithParts(math, condition);
+  }
+  const int64_t last = math.Bounds(inner).hi;
+  math.Restore(mark);
+  return last < reach.lo ? reach.hi : std::min(last, reach.hi);
+}
+
 }  // namespace
 
 std::vector<Access> AccessesOf(const ir::BufferNode* buffer,
@@ -286,8 +330,9 @@ std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
       if (loads) return std::nullopt;
       (varies ? inner : fixed).terms.emplace_back(atom, scale);
     }
-    const Interval reach = math.Bounds(inner);
+    Interval reach = math.Bounds(inner);
     if (!reach.bounded()) return std::nullopt;
+    if (all_threads) reach.hi = LastAccessed(math, access, inner, reach);
     fixed.constant += reach.lo;
     box.first.push_back(std::move(fixed));
     box.extent.push_back(reach.hi - reach.lo + 1);

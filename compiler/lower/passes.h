@@ -88,6 +88,8 @@ ir::PrimFunc FlattenBuffers(const ir::PrimFunc& function);
 // Flat form. Computes 16-bit floats in float32: only loads, stores and casts
 // keep the narrow type. Intermediate copies of them are stored as float32.
 ir::Stmt WidenHalf(const ir::Stmt& stmt);
+// x, for a 16-bit float x that is cast to float32 and back.
+ir::Expr WithoutDetour(const ir::Expr& value);
 
 // Flat form. Vectorized loops become vector code of the target's widths.
 ir::Stmt VectorizeLoops(const ir::Stmt& stmt, const target::Target& target);

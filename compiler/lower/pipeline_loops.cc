@@ -75,17 +75,6 @@ std::set<const ir::BufferNode*> BuffersOf(const Stmt& stmt, bool written) {
   return buffers;
 }
 
-// x, for a 16-bit float x that is cast to float32 and back.
-Expr WithoutDetour(const Expr& value) {
-  const auto* narrow = ir::As<ir::CastNode>(value);
-  const auto* wide =
-      narrow == nullptr ? nullptr : ir::As<ir::CastNode>(narrow->value);
-  const bool detour = wide != nullptr && narrow->dtype.is_float() &&
-                      narrow->dtype == wide->value->dtype &&
-                      wide->dtype == ir::DataType::Float(32);
-  return detour ? wide->value : value;
-}
-
 // Copies from global to shared memory that arrive by the next wait: of single
 // elements, or of vectors that are contiguous on both sides; perhaps of zeros
 // instead, where a condition does not hold.

@@ -92,7 +92,7 @@ class HalfWidener : public ir::Mutator {
   }
   Expr MutateFloatConst(const ir::FloatConstNode& e,
                         const Expr& self) override {
-    return IsHalf(e.dtype) && !in_async_
+    return IsHalf(e.dtype) && !moves_bytes_
                ? ir::FloatConst(e.value, Widened(e.dtype))
                : self;
   }
@@ -114,7 +114,7 @@ class HalfWidener : public ir::Mutator {
       return ir::Load(found->second, MutateAll(e.indices));
     }
     Expr load = Mutator::MutateLoad(e, self);
-    return in_async_ ? load : Wide(load);
+    return moves_bytes_ ? load : Wide(load);
   }
   // Addresses stay loads.
   Expr MutateMachineOp(const ir::MachineOpNode& e, const Expr& self) override {
@@ -143,14 +143,16 @@ class HalfWidener : public ir::Mutator {
   }
   ir::Stmt MutateStore(const ir::StoreNode& s, const ir::Stmt& self) override {
     if (!IsHalf(s.buffer->dtype)) return Mutator::MutateStore(s, self);
-    if (IsAsync(s)) {
-      // Moves bytes.
-      in_async_ = true;
-      ir::Stmt copy = Mutator::MutateStore(s, self);
-      in_async_ = false;
+    const Expr stored = WithoutDetour(s.value);
+    if (MovesBytes(s, stored)) {
+      moves_bytes_ = true;
+      ir::Stmt copy =
+          ir::MakeStore(s.buffer, MutateAll(s.indices), Mutate(stored),
+                        s.predicate == nullptr ? nullptr : Mutate(s.predicate));
+      moves_bytes_ = false;
       return copy;
     }
-    Expr value = Mutate(s.value);
+    Expr value = Mutate(stored);
     const auto found = widened_.find(s.buffer.get());
     if (found != widened_.end()) {
       return ir::MakeStore(found->second, MutateAll(s.indices),
@@ -169,13 +171,25 @@ class HalfWidener : public ir::Mutator {
   static Expr Wide(const Expr& e) {
     return IsHalf(e->dtype) ? ir::MakeCast(Widened(e->dtype), e) : e;
   }
-  // An asynchronous copy, between buffers that keep their types.
-  bool IsAsync(const ir::StoreNode& s) const {
-    const auto* op = ir::As<ir::MachineOpNode>(s.value);
-    if (op == nullptr || op->op != ir::MachineOp::kAsync) return false;
-    const auto copied = ir::AsCopiedLoad(op->args[0]);
-    return copied && !widened_.contains(copied->load->buffer.get()) &&
-           !widened_.contains(s.buffer.get());
+  // A copy between buffers of one type that they keep, asynchronous or with
+  // zeros where a condition on indices does not hold.
+  bool MovesBytes(const ir::StoreNode& s, const Expr& value) const {
+    const auto* op = ir::As<ir::MachineOpNode>(value);
+    const bool async = op != nullptr && op->op == ir::MachineOp::kAsync;
+    const auto copied = ir::AsCopiedLoad(async ? op->args[0] : value);
+    if (!copied || widened_.contains(copied->load->buffer.get()) ||
+        widened_.contains(s.buffer.get())) {
+      return false;
+    }
+    bool of_data = copied->condition == nullptr ||
+                   copied->load->buffer->dtype != s.buffer->dtype;
+    if (copied->condition != nullptr) {
+      ir::PostOrderExprs(copied->condition, [&](const Expr& e) {
+        of_data |= e->kind == ir::ExprKind::kLoad ||
+                   (e->kind == ir::ExprKind::kVar && !e->dtype.is_index());
+      });
+    }
+    return async || !of_data;
   }
   ir::Var Rename(const ir::Var& var) {
     ir::Var wide = ir::MakeLetVar(var->name, Widened(var->dtype));
@@ -186,10 +200,20 @@ class HalfWidener : public ir::Mutator {
   ir::VarMap vars_;
   const std::set<const ir::BufferNode*> copies_;
   std::map<const ir::BufferNode*, ir::Buffer> widened_;
-  bool in_async_ = false;
+  bool moves_bytes_ = false;
 };
 
 }  // namespace
+
+Expr WithoutDetour(const Expr& value) {
+  const auto* narrow = ir::As<ir::CastNode>(value);
+  const auto* wide =
+      narrow == nullptr ? nullptr : ir::As<ir::CastNode>(narrow->value);
+  const bool detour = wide != nullptr && narrow->dtype.is_float() &&
+                      narrow->dtype == wide->value->dtype &&
+                      wide->dtype.element() == DataType::Float(32);
+  return detour ? wide->value : value;
+}
 
 ir::Stmt WidenHalf(const ir::Stmt& stmt) {
   CopyFinder finder;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -238,6 +239,24 @@ class KnownMemory : public ptx::Memory {
 // The arguments of a kernel, as they are when it is launched.
 using Arguments = std::vector<std::vector<unsigned char>>;
 
+void WriteCounters(const char* path, const ptx::Launch& launch,
+                   const ptx::Outcome& outcome, const ptx::Counters& counters) {
+  std::FILE* file = std::fopen(path, "a");
+  if (file == nullptr) return;
+  const auto three = [](const std::array<unsigned, 3>& all) {
+    return "[" + std::to_string(all[0]) + ", " + std::to_string(all[1]) + ", " +
+           std::to_string(all[2]) + "]";
+  };
+  std::fprintf(
+      file,
+      "{\"kernel\": \"%s\", \"grid\": %s, \"threads\": %s, \"shared_bytes\": "
+      "%u, \"blocks\": %u, \"instructions\":\n%s}\n",
+      counters.kernel().name.c_str(), three(launch.grid).c_str(),
+      three(launch.threads).c_str(), launch.shared_bytes, outcome.blocks,
+      counters.Json().c_str());
+  std::fclose(file);
+}
+
 void RunPtx(World& at, const ptx::Kernel& kernel, ptx::Launch launch,
             const Arguments& arguments) {
   // Tensor maps are aligned.
@@ -252,7 +271,15 @@ void RunPtx(World& at, const ptx::Kernel& kernel, ptx::Launch launch,
   }
   launch.arguments = pointers.data();
   launch.seed = static_cast<uint64_t>(at.kernels_run);
+  const char* counted = std::getenv("FAKE_CUDA_COUNTERS");
+  ptx::Counters counters(kernel);
+  if (counted != nullptr) {
+    launch.counters = &counters;
+    launch.most_blocks =
+        static_cast<unsigned>(Number("FAKE_CUDA_COUNTED_BLOCKS", 0));
+  }
   const ptx::Outcome outcome = ptx::Run(kernel, launch, KnownMemory());
+  if (counted != nullptr) WriteCounters(counted, launch, outcome, counters);
   if (outcome.fault == ptx::Fault::kNone) return;
   at.sticky = static_cast<int>(outcome.fault);
   at.log += "fault: " + outcome.what + "\n";

@@ -20,6 +20,9 @@
 //   FAKE_CUDA_FAIL_CALL=cuModuleUnload:999  a function returns this error
 //   FAKE_CUDA_HANG=cuLaunchKernel           a function never returns
 //   FAKE_CUDA_LOG=FILE        calls are appended to this file
+//   FAKE_CUDA_COUNTERS=FILE   what kernels do is appended, one JSON object each
+//                             (ptx/ptx_counters.h; gpu_counters.py reads it)
+//   FAKE_CUDA_COUNTED_BLOCKS=n  then only n blocks of each kernel are executed
 //
 // libcuda.so.1 in the folder "old" lacks what drivers before 11.2 lack; the one
 // in "broken" lacks cuLaunchKernel.

@@ -16,6 +16,7 @@
 namespace tilefarm::ptx {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 // One allocation.
@@ -48,8 +49,9 @@ std::string KernelText(const std::string& body) {
          "\tret;\n}\n";
 }
 
+// `counted`: JSON of Counters; null: nothing is counted.
 Outcome Execute(const std::string& body, Buffer& buffer, unsigned threads,
-                uint64_t seed = 1) {
+                uint64_t seed = 1, std::string* counted = nullptr) {
   std::string error;
   const auto module = Module::Parse(KernelText(body), &error);
   if (module == nullptr) {
@@ -63,7 +65,12 @@ Outcome Execute(const std::string& body, Buffer& buffer, unsigned threads,
   launch.shared_bytes = 4096;
   launch.arguments = arguments;
   launch.seed = seed;
-  return Run(*module->Find("k"), launch, buffer);
+  const Kernel& kernel = *module->Find("k");
+  Counters counters(kernel);
+  if (counted != nullptr) launch.counters = &counters;
+  const Outcome outcome = Run(kernel, launch, buffer);
+  if (counted != nullptr) *counted = counters.Json();
+  return outcome;
 }
 
 std::vector<float> Iota(size_t count) {
@@ -130,6 +137,46 @@ TEST(PtxMachine, CopiesArriveWhenTheyAreWaitedFor) {
     EXPECT_TRUE(std::isnan(early.values[i]));
     EXPECT_TRUE(std::isnan(wrong_count.values[i]));
   }
+}
+
+TEST(PtxMachine, CountsWavefrontsAndSectors) {
+  const auto counted = [](const std::string& body) {
+    Buffer buffer(Iota(1024));
+    std::string json;
+    const Outcome outcome = Execute(body, buffer, 32, 1, &json);
+    EXPECT_EQ(outcome.fault, Fault::kNone) << outcome.what;
+    return json;
+  };
+  // Neighbours: one wavefront, four sectors.
+  const std::string dense =
+      counted("\tld.global.f32 %f1, [%rd3];\n\tst.shared.f32 [%r4], %f1;\n");
+  // Perhaps not aligned.
+  EXPECT_THAT(dense, ContainsRegex("\"lanes\": 32, \"sectors\": [45], "
+                                   "\"least_sectors\": 4}"));
+  EXPECT_THAT(dense, HasSubstr("\"lanes\": 32, \"wavefronts\": 1, "
+                               "\"least_wavefronts\": 1}"));
+  // 128 bytes apart: all in one bank, and each in a sector of its own.
+  const std::string apart = counted(
+      "\tmul.wide.u32 %rd2, %r1, 128;\n\tadd.s64 %rd3, %rd1, %rd2;\n"
+      "\tshl.b32 %r3, %r1, 7;\n\tadd.s32 %r4, %r2, %r3;\n"
+      "\tld.global.f32 %f1, [%rd3];\n\tst.shared.f32 [%r4], %f1;\n");
+  EXPECT_THAT(apart, HasSubstr("\"sectors\": 32, \"least_sectors\": 4}"));
+  EXPECT_THAT(apart, HasSubstr("\"wavefronts\": 32, \"least_wavefronts\": 1}"));
+  // One word for all lanes; 16 bytes each take four wavefronts.
+  EXPECT_THAT(counted("\tmov.f32 %f1, 0f00000000;\n"
+                      "\tst.shared.f32 [%r2], %f1;\n"),
+              HasSubstr("\"wavefronts\": 1, \"least_wavefronts\": 1}"));
+  EXPECT_THAT(counted("\tshl.b32 %r3, %r1, 4;\n\tadd.s32 %r4, %r2, %r3;\n"
+                      "\tmov.f32 %f1, 0f00000000;\n"
+                      "\tst.shared.v4.f32 [%r4], {%f1, %f1, %f1, %f1};\n"),
+              HasSubstr("\"wavefronts\": 4, \"least_wavefronts\": 4}"));
+  // Rows of 80 bytes for four lanes each: two rows meet in a bank.
+  EXPECT_THAT(counted("\tshr.b32 %r3, %r1, 2;\n\tmul.lo.s32 %r3, %r3, 80;\n"
+                      "\tadd.s32 %r4, %r2, %r3;\n\tand.b32 %r3, %r1, 3;\n"
+                      "\tshl.b32 %r3, %r3, 4;\n\tadd.s32 %r4, %r4, %r3;\n"
+                      "\tmov.f32 %f1, 0f00000000;\n"
+                      "\tst.shared.v4.f32 [%r4], {%f1, %f1, %f1, %f1};\n"),
+              HasSubstr("\"wavefronts\": 8, \"least_wavefronts\": 4}"));
 }
 
 TEST(PtxMachine, LanesThatPartMeetAgain) {

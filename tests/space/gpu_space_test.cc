@@ -12,6 +12,7 @@
 #include "compiler/ir/verifier.h"
 #include "compiler/space/design_space.h"
 #include "compiler/space/gpu/kernels.h"
+#include "compiler/space/gpu/products.h"
 #include "tests/space/gpu_test_programs.h"
 
 namespace tilefarm::space {
@@ -125,6 +126,18 @@ TEST_P(GpuSpaceTest, EveryCandidateKeepsTheProgram) {
 INSTANTIATE_TEST_SUITE_P(Programs, GpuSpaceTest,
                          ::testing::ValuesIn(GpuPrograms()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(GpuSpace, PartsOfWindowsAreWhole) {
+  for (const int64_t whole : {1, 3, 9, 18, 36}) {
+    EXPECT_TRUE(IsWhole(whole, {3, 9})) << whole;
+  }
+  for (const int64_t other : {2, 4, 6, 8, 12, 64}) {
+    EXPECT_FALSE(IsWhole(other, {3, 9})) << other;
+  }
+  EXPECT_TRUE(IsWhole(32, {}));
+  // Channels last: a part of one place of the window.
+  EXPECT_TRUE(IsWhole(32, {256, 768}));
+}
 
 TEST(GpuSpace, NamesTheLimitThatNoPointKeeps) {
   target::Target target = GpuTarget();

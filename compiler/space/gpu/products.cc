@@ -1,6 +1,7 @@
 #include "compiler/space/gpu/products.h"
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -179,6 +180,46 @@ absl::StatusOr<BlockRv> FlattenProduct(Schedule& schedule, BlockRv block,
   }
   TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(copy, results));
   return copy;
+}
+
+absl::StatusOr<std::vector<int64_t>> PeriodsOf(Schedule& schedule,
+                                               BlockRv block, size_t variable) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> producers,
+                      schedule.GetProducers(block));
+  std::set<int64_t> periods;
+  for (const BlockRv rv : producers) {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr producer, schedule.Get(rv));
+    const auto* store = ir::As<ir::StoreNode>(producer->body);
+    if (store == nullptr) continue;
+    // The producer's variable that is this one.
+    const ir::VarNode* same = nullptr;
+    for (const ir::BufferRegion& read : node->reads) {
+      if (read.buffer != store->buffer) continue;
+      for (size_t d = 0; d < read.region.size(); ++d) {
+        if (read.region[d].min.get() == node->iters[variable].var.get()) {
+          same = ir::As<ir::VarNode>(store->indices[d]);
+        }
+      }
+    }
+    if (same == nullptr) continue;
+    ir::PostOrderExprs(store->value, [&](const ir::Expr& e) {
+      const auto* op = ir::As<ir::BinaryNode>(e);
+      if (op == nullptr || (op->op != ir::BinaryOp::kFloorDiv &&
+                            op->op != ir::BinaryOp::kFloorMod)) {
+        return;
+      }
+      const int64_t by = ir::AsInt(op->b).value_or(0);
+      if (by > 1 && ir::UsesVar(op->a, same)) periods.insert(by);
+    });
+  }
+  return std::vector<int64_t>(periods.begin(), periods.end());
+}
+
+bool IsWhole(int64_t part, const std::vector<int64_t>& periods) {
+  return absl::c_all_of(periods, [&](int64_t period) {
+    return part % period == 0 || period % part == 0;
+  });
 }
 
 }  // namespace tilefarm::space

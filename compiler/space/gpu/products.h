@@ -2,7 +2,9 @@
 #ifndef TILEFARM_COMPILER_SPACE_GPU_PRODUCTS_H_
 #define TILEFARM_COMPILER_SPACE_GPU_PRODUCTS_H_
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
@@ -32,6 +34,16 @@ std::optional<ProductFactors> FactorsOf(const ir::BlockNode& block);
 absl::StatusOr<schedule::BlockRv> FlattenProduct(schedule::Schedule& schedule,
                                                  schedule::BlockRv block,
                                                  bool fuse);
+
+// What the blocks that make the operands divide a reduce variable by: of a
+// window that became terms, k // 9, k % 9 // 3 and k % 3, these are 3 and 9.
+// Parts of the terms that are whole (below) have each of their elements at the
+// same place of all windows; of others, every element is found by divisions.
+absl::StatusOr<std::vector<int64_t>> PeriodsOf(schedule::Schedule& schedule,
+                                               schedule::BlockRv block,
+                                               size_t variable);
+// Whether parts of this size divide the periods, or are multiples of them.
+bool IsWhole(int64_t part, const std::vector<int64_t>& periods);
 
 }  // namespace tilefarm::space
 

@@ -54,13 +54,11 @@ absl::StatusOr<ThreadSites> ThreadSites::Find(const schedule::Trace& sketch,
       const schedule::BlockRv block = reader.Block(0);
       TF_RETURN_IF_ERROR(reader.status());
       schedule::Schedule schedule = replay.schedule();
-      TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
       TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
-      Group group{ThreadTiles(*node, *target.gpu, CopiesFragments(sketch, i)),
-                  {},
-                  {},
-                  0,
-                  {}};
+      TF_ASSIGN_OR_RETURN(ThreadTiles tiles,
+                          ThreadTiles::Of(schedule, block, *target.gpu,
+                                          CopiesFragments(sketch, i)));
+      Group group{std::move(tiles), {}, {}, 0, {}};
       for (const LoopView& loop : loops.views) {
         group.axes.push_back(static_cast<size_t>(loop.iters[0]));
       }

@@ -7,10 +7,12 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/kernels.h"
+#include "compiler/space/gpu/products.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
@@ -28,6 +30,8 @@ constexpr int64_t kVectorElements = 4;
 constexpr double kMostWaste = 2.0;
 // Terms of a sum for each fetch: up to two cache lines of float32.
 constexpr int64_t kMostFetchedTerms = 64;
+// By default, at most so many for the sake of whole parts.
+constexpr int64_t kMostWholeTerms = 40;
 
 // The default: 256 threads with 8 x 8 sums each, the tile of 128 x 128 that
 // cuBLAS and CUTLASS use for float32 (SIMT) products of any size.
@@ -104,8 +108,12 @@ int64_t CeilPowerOfTwo(int64_t n) {
 }  // namespace
 
 ThreadTiles::ThreadTiles(const ir::BlockNode& block,
-                         const target::GpuLimits& limits, bool fragments)
-    : block_(block), limits_(limits), fragments_(fragments) {
+                         const target::GpuLimits& limits, bool fragments,
+                         std::vector<int64_t> periods)
+    : block_(block),
+      limits_(limits),
+      fragments_(fragments),
+      periods_(std::move(periods)) {
   for (const ir::IterVar& iter : block.iters) {
     axes_.push_back({IterExtent(iter), iter.type == ir::IterType::kReduce});
   }
@@ -133,6 +141,42 @@ ThreadTiles::ThreadTiles(const ir::BlockNode& block,
     }
     if (reduces && shared) fetched_.push_back(static_cast<int>(i));
   }
+}
+
+absl::StatusOr<ThreadTiles> ThreadTiles::Of(schedule::Schedule& schedule,
+                                            schedule::BlockRv block,
+                                            const target::GpuLimits& limits,
+                                            bool fragments) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  std::vector<int64_t> periods;
+  for (size_t a = node->iters.size(); a-- > 0;) {
+    if (node->iters[a].type != ir::IterType::kReduce) continue;
+    TF_ASSIGN_OR_RETURN(periods, PeriodsOf(schedule, block, a));
+    break;
+  }
+  return ThreadTiles(*node, limits, fragments, std::move(periods));
+}
+
+size_t ThreadTiles::PeriodicAxis() const {
+  size_t a = axes_.size();
+  while (!periods_.empty() && a > 0) {
+    if (axes_[--a].reduces) return a;
+  }
+  return axes_.size();
+}
+
+int64_t ThreadTiles::DefaultTerms(size_t axis, int64_t steps) const {
+  const int64_t extent = axes_[axis].extent;
+  const int64_t terms = std::min(extent, extent <= 4 ? extent : steps);
+  if (axis != PeriodicAxis()) return terms;
+  for (int64_t more = terms; more <= std::min(extent, kMostWholeTerms);
+       ++more) {
+    if (extent % more == 0 && more % kVectorElements == 0 &&
+        IsWhole(more, periods_)) {
+      return more;
+    }
+  }
+  return terms;
 }
 
 int64_t ThreadTiles::ElementsFor(int read,
@@ -344,7 +388,7 @@ TileFactors ThreadTiles::Default() const {
   for (size_t i = axes_.size(); i-- > 0;) {
     if (!axes_[i].reduces) continue;
     const int64_t extent = axes_[i].extent;
-    int64_t own = std::min(extent, extent <= 4 ? extent : steps);
+    int64_t own = DefaultTerms(i, steps);
     const auto set = [&] { factors[i] = {CeilDiv(extent, own), own, 1}; };
     set();
     while (own > 1 && SharedBytes(factors, 2) >
@@ -369,6 +413,16 @@ TileFactors ThreadTiles::Smallest() const {
     factors.push_back({CeilDiv(axis.extent, lanes), 1, 1, lanes, 1});
   }
   return factors;
+}
+
+std::optional<int64_t> ThreadTiles::DrawWholeTerms(int64_t extent,
+                                                   Rng& rng) const {
+  std::vector<int64_t> parts;
+  for (int64_t part = 4; part <= std::min(extent, kMostFetchedTerms); ++part) {
+    if (extent % part == 0 && IsWhole(part, periods_)) parts.push_back(part);
+  }
+  if (parts.empty()) return std::nullopt;
+  return parts[rng.Below(parts.size())];
 }
 
 std::optional<TileFactors> ThreadTiles::Draw(int stages, Rng& rng) const {
@@ -435,6 +489,9 @@ std::optional<TileFactors> ThreadTiles::Draw(int stages, Rng& rng) const {
     for (const size_t a : order) {
       const int64_t extent = axes_[a].extent;
       int64_t own = std::min(steps, extent);
+      if (a == PeriodicAxis() && rng.Chance(0.75)) {
+        own = DrawWholeTerms(extent, rng).value_or(own);
+      }
       if (extent % own != 0 && rng.Chance(0.75)) {
         while (extent % own != 0) --own;
       }

@@ -14,8 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "base/rng.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/schedule/schedule.h"
 #include "compiler/target/gpu.h"
 
 namespace tilefarm::space {
@@ -32,8 +34,14 @@ class ThreadTiles {
   static constexpr int kMaxInnermostFactor = 64;
 
   // `fragments`: the operands of a step are copied into registers, too.
+  // `periods`: of the last reduce variable (PeriodsOf).
   ThreadTiles(const ir::BlockNode& block, const target::GpuLimits& limits,
-              bool fragments);
+              bool fragments, std::vector<int64_t> periods);
+  // Of a block of a schedule.
+  static absl::StatusOr<ThreadTiles> Of(schedule::Schedule& schedule,
+                                        schedule::BlockRv block,
+                                        const target::GpuLimits& limits,
+                                        bool fragments);
 
   // The reads (indices into `block.reads`) that are fetched into shared memory:
   // those that several threads need.
@@ -64,6 +72,13 @@ class ThreadTiles {
   int64_t FragmentRegisters(const TileFactors& factors) const;
   // The elements of a read for so many values of each variable.
   int64_t ElementsFor(int read, const std::vector<int64_t>& values) const;
+  // Terms of a fetch of the axis: about `steps`, or all; whole parts, where
+  // some are not much larger.
+  int64_t DefaultTerms(size_t axis, int64_t steps) const;
+  // Any size of whole parts; nullopt: there is none.
+  std::optional<int64_t> DrawWholeTerms(int64_t extent, Rng& rng) const;
+  // The axis to which the periods belong; none: the number of axes.
+  size_t PeriodicAxis() const;
   // The axes that are worth a thread tile, the contiguous one first.
   std::vector<size_t> TiledAxes() const;
 
@@ -71,6 +86,7 @@ class ThreadTiles {
   ir::BlockNode block_;
   target::GpuLimits limits_;
   bool fragments_;
+  std::vector<int64_t> periods_;
   std::vector<Axis> axes_;
   std::vector<int> fetched_;
 };

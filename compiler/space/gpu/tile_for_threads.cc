@@ -146,8 +146,9 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
   if (way.flatten) {
     TF_ASSIGN_OR_RETURN(writer, FlattenProduct(schedule, block, way.fuse));
   }
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  const ThreadTiles tiles(*node, *context.target.gpu, way.fragments);
+  TF_ASSIGN_OR_RETURN(
+      const ThreadTiles tiles,
+      ThreadTiles::Of(schedule, block, *context.target.gpu, way.fragments));
   TF_RETURN_IF_ERROR(
       schedule.Annotate(block, kTilingStructure, ir::Attr(kThreadTiles)));
   LoopRv threads;

@@ -27,15 +27,35 @@ constexpr int64_t kMostStages = 4, kMostGroup = 8;
 // The most iterations with zeros over those without.
 constexpr double kMostPadding = 2;
 
+// The most steps of a fetch that is a whole part of windows (IsWhole).
+constexpr int64_t kMostWholeSteps = 12;
+
 // What may be drawn. All combinations divide the loops and fit the target.
 struct Choices {
   int64_t rows = 0, row_warps = 0, columns = 0, column_warps = 0, steps = 0,
           stages = 0, group = 0;  // the largest; the others are smaller powers
+  bool whole = false;             // the steps are a whole part, no power
 };
 
+// The fewest steps, more than what powers offer, whose terms are a whole part.
+std::optional<int64_t> WholeSteps(const ir::BlockNode& block,
+                                  const WarpProductSite& product,
+                                  const std::vector<int64_t>& periods) {
+  const int64_t terms = product.unit->terms;
+  const int64_t all = IterExtent(block.iters[product.terms]) / terms;
+  for (int64_t steps = 1; steps <= kMostWholeSteps; ++steps) {
+    if (all % steps != 0 || !IsWhole(steps * terms, periods)) continue;
+    return steps == PowerOf(steps, kMostSteps) ? std::nullopt
+                                               : std::optional(steps);
+  }
+  return std::nullopt;
+}
+
+// `whole_steps`: the only number of steps; nullopt: powers.
 std::optional<Choices> ChoicesOf(const ir::BlockNode& block,
                                  const WarpProductSite& product,
-                                 const target::GpuLimits& limits) {
+                                 const target::GpuLimits& limits,
+                                 std::optional<int64_t> whole_steps) {
   const int64_t m = IterExtent(block.iters[product.rows]);
   const int64_t n = IterExtent(block.iters[product.columns]);
   const int64_t k = IterExtent(block.iters[product.terms]);
@@ -50,7 +70,9 @@ std::optional<Choices> ChoicesOf(const ir::BlockNode& block,
   most.columns = PowerOf(n / kUnitColumns, kMostTileColumns);
   most.column_warps =
       PowerOf(n / kUnitColumns / most.columns, kMostColumnWarps);
-  most.steps = PowerOf(k / product.unit->terms, kMostSteps);
+  most.steps =
+      whole_steps.value_or(PowerOf(k / product.unit->terms, kMostSteps));
+  most.whole = whole_steps.has_value();
   most.stages = kMostStages;
   // A row of either operand has the bytes of its steps and 16 more, or lies
   // across the terms and has up to 32 more.
@@ -65,7 +87,13 @@ std::optional<Choices> ChoicesOf(const ir::BlockNode& block,
   while (bytes() > limits.block_shared) {
     if (most.stages > 2) {
       --most.stages;
-    } else if (most.steps > 1) {
+    } else if (most.whole && most.column_warps > 1) {
+      most.column_warps /= 2;
+    } else if (most.whole && most.columns > 2) {
+      most.columns /= 2;
+    } else if (most.whole && most.rows > 2) {
+      most.rows /= 2;
+    } else if (!most.whole && most.steps > 1) {
       most.steps /= 2;
     } else if (most.stages > 1) {
       --most.stages;
@@ -81,7 +109,7 @@ std::optional<Choices> ChoicesOf(const ir::BlockNode& block,
 Choices DefaultOf(const Choices& most, int64_t m, int64_t n) {
   Choices out = most;
   out.group = std::min<int64_t>(most.group, 8);
-  out.steps = std::min<int64_t>(most.steps, 2);
+  if (!out.whole) out.steps = std::min<int64_t>(most.steps, 2);
   out.columns = std::min<int64_t>(most.columns, 4);
   const auto blocks = [&] {
     return m / (kUnitRows * out.rows * out.row_warps) *
@@ -171,7 +199,8 @@ absl::StatusOr<BoundWarps> TileLoops(Schedule& schedule, BlockRv block,
                       sample(1, most.column_warps, first.column_warps));
   TF_ASSIGN_OR_RETURN(const ExprRv columns,
                       sample(2, most.columns, first.columns));
-  TF_ASSIGN_OR_RETURN(const ExprRv steps, sample(1, most.steps, first.steps));
+  TF_ASSIGN_OR_RETURN(const ExprRv steps, sample(most.whole ? most.steps : 1,
+                                                 most.steps, first.steps));
   std::vector<LoopRv> i, j, k, outer;
   for (size_t l = 0; l < loops.size(); ++l) {
     const size_t iter = static_cast<size_t>(loops[l].iters[0]);
@@ -207,8 +236,9 @@ absl::StatusOr<BoundWarps> TileLoops(Schedule& schedule, BlockRv block,
                    *product.unit, /*blocks=*/true, most.stages, most.stages);
 }
 
+// `whole`: each fetch is a whole part of windows. NotFound: there are none.
 absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
-                  bool fuse) {
+                  bool fuse, bool whole) {
   std::optional<BlockRv> copy;
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   std::optional<WarpProductSite> product =
@@ -220,12 +250,19 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
     product = FindWarpProduct(*node, *context.target.gpu);
     if (!product) return absl::FailedPreconditionError("no matrix product");
   }
+  TF_ASSIGN_OR_RETURN(const std::vector<int64_t> periods,
+                      PeriodsOf(schedule, block, product->terms));
   TF_RETURN_IF_ERROR(Pad(schedule, block, *product, &copy));
   TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
   product = FindWarpProduct(*node, *context.target.gpu);
   if (!product) return absl::FailedPreconditionError("no matrix product");
+  std::optional<int64_t> whole_steps;
+  if (whole) {
+    whole_steps = WholeSteps(*node, *product, periods);
+    if (!whole_steps) return absl::NotFoundError("no whole parts");
+  }
   const std::optional<Choices> most =
-      ChoicesOf(*node, *product, *context.target.gpu);
+      ChoicesOf(*node, *product, *context.target.gpu, whole_steps);
   if (!most) return absl::FailedPreconditionError("no tiles divide it");
   // Before the loops change: the elementwise block to fuse.
   BlockRv writer;
@@ -267,8 +304,9 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
 //             C_local += A_shared * B_shared
 //         C = C_local                        (or a fused elementwise consumer)
 //
-// The block as it is remains an alternative, the first one if the unit rounds
-// operands.
+// Windows are fetched by powers of two, or by whole parts; these need fewer
+// instructions, and more registers where nothing is asynchronous. The block as
+// it is remains an alternative, the first one if the unit rounds operands.
 Alternatives TileForWarpMatrices(const RuleContext& context, RuleSite site) {
   const std::optional<ProductFactors> factors = FactorsOf(*site.node);
   const ir::WarpProduct* unit =
@@ -277,11 +315,12 @@ Alternatives TileForWarpMatrices(const RuleContext& context, RuleSite site) {
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
   if (!plain) return DoesNotApply();
   std::vector<Schedule> results;
-  for (const bool fuse : {true, false}) {
-    Schedule attempt = site.schedule;
-    if (Tile(context, attempt, site.block, fuse).ok()) {
-      results.push_back(std::move(attempt));
-      break;
+  for (const bool whole : {false, true}) {
+    for (const bool fuse : {true, false}) {
+      Schedule attempt = site.schedule;
+      const absl::Status made = Tile(context, attempt, site.block, fuse, whole);
+      if (made.ok()) results.push_back(std::move(attempt));
+      if (made.ok() || absl::IsNotFound(made)) break;
     }
   }
   if (results.empty()) return DoesNotApply();

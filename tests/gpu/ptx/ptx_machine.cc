@@ -149,7 +149,8 @@ std::unique_ptr<Warp> MakeWarp(Block& block, int number, int threads) {
 
 class BlockRun {
  public:
-  BlockRun(Block& block, uint64_t seed) : block_(block), random_(seed) {}
+  BlockRun(Block& block, uint64_t seed, Counters* counters)
+      : block_(block), random_(seed), counters_(counters) {}
 
   void Run() {
     std::vector<Warp*> turns;
@@ -283,11 +284,13 @@ class BlockRun {
         });
       }
       if (i.control == Control::kNext) {
+        Count(warp, i, mask);
         if (mask != 0) i.run(warp, i, mask);
         ++pc;
         continue;
       }
       if (i.control == Control::kBranch) {
+        Count(warp, i, lanes);
         if (mask == lanes || mask == 0) {
           pc = mask == 0 ? pc + 1 : i.target;
           continue;
@@ -339,12 +342,17 @@ class BlockRun {
       return;
     }
     warp.for_warp &= ~here;
+    Count(warp, i, here);
     if (i.control == Control::kBarrier) {
       Barrier(warp, i, here);
       return;
     }
     i.run(warp, i, here);
     Go(warp, here, pc + 1);
+  }
+
+  void Count(Warp& warp, const Instruction& i, uint32_t mask) {
+    if (counters_ != nullptr && mask != 0) counters_->Count(warp, i, mask);
   }
 
   static bool Complete(Warp& warp, const Instruction& i, uint32_t here) {
@@ -395,6 +403,7 @@ class BlockRun {
 
   Block& block_;
   std::mt19937_64 random_;
+  Counters* counters_;
 };
 
 }  // namespace
@@ -404,7 +413,7 @@ Outcome Run(const Kernel& kernel, const Launch& launch, const Memory& memory) {
   const auto threads = static_cast<int>(launch.threads[0] * launch.threads[1] *
                                         launch.threads[2]);
   if (kernel.most_threads > 0 && threads > kernel.most_threads) {
-    return {Fault::kLaunchFailed, "more threads than .maxntid", 0};
+    return {Fault::kLaunchFailed, "more threads than .maxntid"};
   }
   Block block;
   block.kernel = &kernel;
@@ -425,7 +434,10 @@ Outcome Run(const Kernel& kernel, const Launch& launch, const Memory& memory) {
   }
   std::mt19937_64 random(launch.seed);
   const unsigned blocks = launch.grid[0] * launch.grid[1] * launch.grid[2];
-  for (unsigned number = 0; number < blocks; ++number) {
+  const unsigned step = launch.most_blocks > 0 && launch.most_blocks < blocks
+                            ? blocks / launch.most_blocks
+                            : 1;
+  for (unsigned number = step / 2; number < blocks; number += step) {
     block.threads[6] = number % launch.grid[0];
     block.threads[7] = number / launch.grid[0] % launch.grid[1];
     block.threads[8] = number / launch.grid[0] / launch.grid[1];
@@ -439,7 +451,8 @@ Outcome Run(const Kernel& kernel, const Launch& launch, const Memory& memory) {
     for (int w = 0; w * kWarpLanes < threads; ++w) {
       block.warps.push_back(MakeWarp(block, w, threads));
     }
-    BlockRun(block, random()).Run();
+    BlockRun(block, random(), launch.counters).Run();
+    ++out.blocks;
     for (const auto& warp : block.warps) out.instructions += warp->executed;
     if (block.fault != Fault::kNone) {
       out.fault = block.fault;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tests/gpu/ptx/ptx_counters.h"
 #include "tests/gpu/ptx/ptx_module.h"
 #include "tests/gpu/ptx/ptx_warp.h"
 
@@ -22,12 +23,17 @@ struct Launch {
   unsigned shared_bytes = 0;  // dynamic
   void** arguments = nullptr;
   uint64_t seed = 1;  // of where warps take turns
+  // Where it is counted what the kernel does; null: nowhere. Then only so many
+  // blocks are executed, evenly spaced; 0: all.
+  Counters* counters = nullptr;
+  unsigned most_blocks = 0;
 };
 
 struct Outcome {
   Fault fault = Fault::kNone;
   std::string what;          // "block 0 0 0, thread 33, `ld.shared...`: ..."
   int64_t instructions = 0;  // of warps
+  unsigned blocks = 0;       // that were executed
 };
 
 Outcome Run(const Kernel& kernel, const Launch& launch, const Memory& memory);

@@ -74,10 +74,13 @@ class Nvptx : public DeviceOps {
     }
     // ptxas knows nothing of shared memory that is given at the launch, and
     // spills registers for the sake of a second block where none fits. Told of
-    // more than one, it would use more registers than it needs, or spill.
-    if (2 * (kernel.shared_bytes + kReservedShared) > limits_.shared) {
-      Annotate(*out.function, "minctasm", 1);
-    }
+    // more than one, it may use more registers than it needs, or spill: only
+    // schedules do that.
+    const int64_t fit =
+        limits_.shared / (kernel.shared_bytes + kReservedShared);
+    const int64_t resident =
+        fit < 2 ? 1 : std::min(fit, kernel.resident_blocks);
+    if (resident > 0) Annotate(*out.function, "minctasm", resident);
     builder.SetInsertPoint(
         llvm::BasicBlock::Create(context, "entry", out.function));
     if (kernel.shared_bytes > 0) out.shared = Shared(builder);

@@ -90,8 +90,10 @@ absl::StatusOr<graph::Graph> ReadModel(const std::string& path,
   TF_ASSIGN_OR_RETURN(graph::Graph graph,
                       onnx::ImportFile(path, {.dims = dims}, RunOnHost));
   if (after) after(kImportPass, graph);
-  return graph::Optimize(std::move(graph), RunOnHost,
-                         {.strided_results = !target.is_gpu()}, after);
+  return graph::Optimize(
+      std::move(graph), RunOnHost,
+      {.strided_results = !target.is_gpu(), .packed_weights = !target.is_gpu()},
+      after);
 }
 
 absl::StatusOr<ModelVariants> ReadModelVariants(

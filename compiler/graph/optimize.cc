@@ -9,7 +9,8 @@
 namespace tilefarm::graph {
 namespace {
 
-constexpr std::string_view kJoinPass = "join-in-place";
+constexpr std::string_view kJoinPass = "join-in-place",
+                           kFiltersPass = "filters-last";
 
 constexpr Pass kPasses[] = {
     // Constants that are folded are no longer seen to be dequantised.
@@ -47,6 +48,10 @@ constexpr Pass kPasses[] = {
        // Transposes that put channels last move nothing now.
        return Simplify(std::move(graph));
      }},
+    {kFiltersPass,
+     [](Graph graph, const RunFunction&) {
+       return PutFiltersLast(std::move(graph));
+     }},
     {kFusionPass,
      [](Graph graph, const RunFunction&) {
        return FuseCalls(std::move(graph));
@@ -67,7 +72,10 @@ absl::StatusOr<Graph> Optimize(
     Graph graph, const RunFunction& run, const Options& options,
     const std::function<void(std::string_view pass, const Graph&)>& after) {
   for (const Pass& pass : kPasses) {
-    if (pass.name != kJoinPass || options.strided_results) {
+    const bool left_out =
+        (pass.name == kJoinPass && !options.strided_results) ||
+        (pass.name == kFiltersPass && options.packed_weights);
+    if (!left_out) {
       TF_ASSIGN_OR_RETURN(graph, pass.apply(std::move(graph), run));
       TF_RETURN_IF_ERROR(Verify(graph));
     }

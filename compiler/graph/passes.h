@@ -65,6 +65,10 @@ Graph DropUnused(Graph graph);
 // channels apart, its channels as the last dimension (channels_last.cc).
 absl::StatusOr<Graph> PutChannelsLast(Graph graph);
 
+// Gives constant weights of convolutions their filters as the last dimension
+// (filters_last.cc).
+absl::StatusOr<Graph> PutFiltersLast(Graph graph);
+
 // Merges calls with the elementwise calls that use their results (fuse.cc),
 // then chains of products.
 absl::StatusOr<Graph> FuseCalls(Graph graph);
@@ -89,6 +93,9 @@ inline constexpr std::string_view kFusionPass = "fuse-calls";
 struct Options {
   // Results whose rows do not follow each other (join_in_place.cc).
   bool strided_results = true;
+  // Kernels have constants in an order of their own, whatever it is in the
+  // graph; otherwise filters_last.cc applies.
+  bool packed_weights = true;
 };
 
 // All passes, in order. `after` (may be empty) sees the graph after each.

@@ -105,6 +105,12 @@ inline constexpr char kLibrary[] = "tilefarm.library";
 // iterations may run while this one computes.
 inline constexpr char kSharedStages[] = "tilefarm.shared_stages";
 
+// On a loop that is bound to blockIdx: the number of blocks (1 or more) that
+// share a multiprocessor, for which the code's registers have to suffice, even
+// if some are spilled. 0, or none: the assembler decides. Of several loops of a
+// kernel, the largest number counts. Only CUDA heeds it.
+inline constexpr char kResidentBlocks[] = "tilefarm.resident_blocks";
+
 // On a serial loop of a kernel that fetches tiles of two tensors and multiplies
 // them: the number of copies of the tiles (2 or more). Warpgroups multiply with
 // their matrix unit while one more warp lets the copy engine fetch the next

@@ -121,6 +121,8 @@ struct Kernel {
   // Where each shared buffer begins, in bytes.
   std::vector<std::pair<ir::Buffer, int64_t>> shared;
   int64_t shared_bytes = 0;
+  // ir::kResidentBlocks; 0: the assembler decides.
+  int64_t resident_blocks = 0;
 };
 
 // A function as its kernels, in order, and the buffers between them.

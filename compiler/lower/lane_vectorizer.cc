@@ -1,8 +1,10 @@
 #include "compiler/lower/lane_vectorizer.h"
 
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "compiler/arith/canonical.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/guard_math.h"
@@ -161,7 +163,42 @@ class LaneMutator {
   }
 
  private:
+  // Whether a comparison of indices has one result for all lanes: of 4 * i +
+  // lane < 8 * n, that of 4 * i < 8 * n.
+  bool AgreesInLanes(const ir::BinaryNode& e) {
+    if (!e.a->dtype.is_index() || !ir::IsComparison(e.op) ||
+        e.op == BinaryOp::kEQ || e.op == BinaryOp::kNE) {
+      return false;
+    }
+    Linear difference = math_.Decompose(e.a);
+    difference.Add(math_.Decompose(e.b), -1);
+    // d = step * x + constant + stride * lane, for some whole x: d < 0 if
+    // x <= (-1 - constant - stride * lane) // step.
+    int64_t step = 0, stride = 0;
+    for (const auto& [atom, scale] : difference.terms) {
+      if (atom.get() == lane_.get()) {
+        stride = scale;
+      } else if (Varies(atom) || (mask_ != nullptr && ReadsMemory(atom))) {
+        return false;
+      } else {
+        step = std::gcd(step, scale);
+      }
+    }
+    if (step == 0 || stride == 0) return false;
+    // d < 0 and d >= 0 are one question, d <= 0 and d > 0 another.
+    const bool with_zero = e.op == BinaryOp::kLE || e.op == BinaryOp::kGT;
+    const auto most = [&](int64_t lane) {
+      return arith::FloorDivInt(
+          (with_zero ? 0 : -1) - difference.constant - stride * lane, step);
+    };
+    return most(0) == most(lanes_ - 1);
+  }
+
   Expr Elementwise(const ir::BinaryNode& e, const Expr& self) {
+    if (AgreesInLanes(e)) {
+      const ir::VarMap first = {{lane_.get(), ir::IntConst(0)}};
+      return math_.Simplify(ir::Substitute(self, first));
+    }
     Expr a = Vec(e.a);
     Expr b;
     const bool logical = e.op == BinaryOp::kAnd || e.op == BinaryOp::kOr;

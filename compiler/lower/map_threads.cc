@@ -58,6 +58,15 @@ Launch LaunchOf(const Stmt& kernel) {
           launch.annotations.insert(*found);
         }
       }
+      const auto resident = loop->annotations.find(ir::kResidentBlocks);
+      if (resident != loop->annotations.end()) {
+        const auto old =
+            launch.annotations.try_emplace(resident->first, resident->second);
+        if (!old.second && old.first->second.AsInt().value_or(0) <
+                               resident->second.AsInt().value_or(0)) {
+          old.first->second = resident->second;
+        }
+      }
     }
     return true;
   });

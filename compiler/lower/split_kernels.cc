@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
@@ -73,6 +74,11 @@ absl::StatusOr<Kernel> MakeKernel(const Stmt& stmt,
     if (loop->for_kind != ir::ForKind::kThreadBinding) break;
     kernel.axes.push_back({*ir::ParseThreadAxis(loop->thread_tag), loop->var,
                            *ir::AsInt(loop->extent)});
+    const auto resident = loop->annotations.find(ir::kResidentBlocks);
+    if (resident != loop->annotations.end()) {
+      kernel.resident_blocks = std::max(kernel.resident_blocks,
+                                        resident->second.AsInt().value_or(0));
+    }
     kernel.body = loop->body;
   }
   BufferCollector collector;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
 #include "cost_model/features.h"
 #include "server/jobs/job_run.h"
 #include "server/jobs/job_run_task.h"
@@ -26,6 +27,18 @@ namespace {
 constexpr absl::Duration kBaselineTimeout = absl::Seconds(5);
 // Recorded similar tasks whose best schedules are tried first, for each task.
 constexpr size_t kSuggestions = 4;
+
+// Kernels of a GPU need loops that are bound to threads.
+bool RunsUnscheduled(const ir::PrimFunc& function,
+                     const target::Target& target) {
+  bool binds = false;
+  ir::PreOrder(function.body, [&](const ir::Stmt& s) {
+    const auto* loop = ir::As<ir::ForNode>(s);
+    binds |= loop != nullptr && loop->for_kind == ir::ForKind::kThreadBinding;
+    return !binds;
+  });
+  return binds || !target.is_gpu();
+}
 
 }  // namespace
 
@@ -312,7 +325,9 @@ farm::WorkItem JobRun::MakeItem(const Task& task, farm::Purpose purpose) const {
 
 void JobRun::RequestBaselines(const Lane& lane) {
   for (const Task* task : lane.tasks) {
-    if (task->has_baseline) continue;
+    if (task->has_baseline || !RunsUnscheduled(*task->function, lane.target)) {
+      continue;
+    }
     farm::WorkItem item = MakeItem(*task, farm::Purpose::kBaseline);
     item.candidate_id = Sha256Hex(
         absl::StrCat("unscheduled\n", task->id, "\n", env_.fingerprint));

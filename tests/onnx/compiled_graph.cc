@@ -27,7 +27,8 @@ absl::StatusOr<CompiledGraph> CompiledGraph::Compile(
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(target_text));
   TF_ASSIGN_OR_RETURN(graph,
                       graph::Optimize(std::move(graph), driver::RunOnHost,
-                                      {.strided_results = !target.is_gpu()}));
+                                      {.strided_results = !target.is_gpu(),
+                                       .packed_weights = !target.is_gpu()}));
   const driver::ModelKernels kernels =
       driver::ExtractKernels(graph, target.is_gpu());
   ir::IRModule module = kernels.module;

@@ -60,11 +60,36 @@ absl::StatusOr<bool> IsFree(Schedule schedule, BlockRv block) {
          });
 }
 
+// The loops of a block inside of those over rows.
+absl::StatusOr<BlockLoops> OwnLoops(Schedule& schedule, BlockRv block,
+                                    size_t rows) {
+  TF_ASSIGN_OR_RETURN(BlockLoops loops, ViewLoops(schedule, block));
+  loops.views.erase(loops.views.begin(),
+                    loops.views.begin() + static_cast<ptrdiff_t>(rows));
+  loops.rvs.erase(loops.rvs.begin(),
+                  loops.rvs.begin() + static_cast<ptrdiff_t>(rows));
+  return loops;
+}
+
+// Whether the block has few sums in a row, each a reduction that threads would
+// not share: parts of one sum, which blocks of their own compute.
+absl::StatusOr<bool> HasFewLongSums(Schedule& schedule, BlockRv block,
+                                    size_t rows) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  if (!IsReduction(*node)) return false;
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, OwnLoops(schedule, block, rows));
+  int64_t results = 1, terms = 1;
+  for (const LoopView& loop : loops.views) {
+    (loop.sums ? terms : results) *= loop.extent;
+  }
+  return results > 1 && results < kMinRowReduction && terms > results;
+}
+
 // Moves the producers of the consumer, and theirs, below its loop if that
 // computes nothing twice.
 absl::StatusOr<std::vector<BlockRv>> MoveProducers(const RuleContext& context,
                                                    Schedule& schedule,
-                                                   LoopRv loop) {
+                                                   LoopRv loop, size_t rows) {
   std::vector<BlockRv> moved;
   const ir::PrimFuncPtr function = schedule.module().Find(context.function);
   for (const std::string& name : TopBlockNames(*function)) {
@@ -78,21 +103,13 @@ absl::StatusOr<std::vector<BlockRv>> MoveProducers(const RuleContext& context,
     TF_ASSIGN_OR_RETURN(const bool fits,
                         MoveWithoutRepeats(attempt, block, loop));
     if (!fits) continue;
+    TF_ASSIGN_OR_RETURN(const bool long_sums,
+                        HasFewLongSums(attempt, block, rows));
+    if (long_sums) continue;
     schedule = std::move(attempt);
     moved.push_back(block);
   }
   return moved;
-}
-
-// The loops of a block inside of those over rows.
-absl::StatusOr<BlockLoops> OwnLoops(Schedule& schedule, BlockRv block,
-                                    size_t rows) {
-  TF_ASSIGN_OR_RETURN(BlockLoops loops, ViewLoops(schedule, block));
-  loops.views.erase(loops.views.begin(),
-                    loops.views.begin() + static_cast<ptrdiff_t>(rows));
-  loops.rvs.erase(loops.rvs.begin(),
-                  loops.rvs.begin() + static_cast<ptrdiff_t>(rows));
-  return loops;
 }
 
 // The terms of a reduction over one row; 0: the block is none.
@@ -138,8 +155,9 @@ absl::StatusOr<std::optional<RowBlocks>> FindRows(const RuleContext& context,
     Schedule attempt = schedule;
     RowBlocks rows;
     rows.loops = count;
-    TF_ASSIGN_OR_RETURN(rows.blocks,
-                        MoveProducers(context, attempt, loops.rvs[count - 1]));
+    TF_ASSIGN_OR_RETURN(
+        rows.blocks,
+        MoveProducers(context, attempt, loops.rvs[count - 1], count));
     rows.blocks.push_back(consumer);
     // Where sums are over columns, threads for the consumer's elements read
     // side by side.

@@ -14,6 +14,8 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
+constexpr int64_t kRegisterBytes = 4;
+
 // The most elements, up to `wanted`, that a thread may fetch at once along the
 // innermost of the copy's `own` loops: rows of the tile are whole vectors, and
 // all begin at aligned addresses.
@@ -61,6 +63,8 @@ absl::Status FetchTogether(Schedule& schedule, BlockRv block, int64_t wanted) {
     elements *= ir::AsInt(loop->extent).value_or(1);
   }
   while (width > 1 && elements < rows * threads * width) width /= 2;
+  // Two bytes are no register's, and pass through memory of the thread.
+  if (width * node->writes[0].buffer->dtype.bytes() < kRegisterBytes) width = 1;
   LoopRv fused = loops.back();
   if (own > 1) {
     TF_ASSIGN_OR_RETURN(

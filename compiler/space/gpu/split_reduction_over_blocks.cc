@@ -28,27 +28,55 @@ constexpr int64_t kMinPart = 32;
 // Outputs of a product's block with good tiles, of 64 x 64, and the terms that
 // are worth such tiles.
 constexpr int64_t kBlockOutputs = 64 * 64, kMinProductPart = 64;
+// Terms of a part of a row: 16 for each of 256 threads.
+constexpr int64_t kMinRowPart = 4096;
+// Blocks whose loads together are as many as memory answers at a time.
+constexpr int64_t kBlocksForMemory = 4 * kEnoughBlocks;
 
 // The parts of a product that fill the GPU with good tiles; 1: its outputs do.
 int64_t PartsOfProduct(int64_t outputs, int64_t terms) {
   const int64_t blocks = std::max<int64_t>(1, outputs / kBlockOutputs);
+  // A second kernel is worth more than a quarter of the multiprocessors.
+  if (4 * blocks >= 3 * kEnoughBlocks) return 1;
   int64_t parts = 1;
   while (blocks * parts < kEnoughBlocks && terms >= 2 * parts * kMinProductPart)
     parts *= 2;
   return parts;
 }
 
+// The parts of rows, of which each has a block, that fill the GPU; 1: the rows
+// do, or parts would be over before a second kernel starts.
+int64_t PartsOfRows(int64_t rows, int64_t terms) {
+  if (rows >= kEnoughBlocks) return 1;
+  int64_t parts = 1;
+  while (rows * parts < kBlocksForMemory && terms >= 2 * parts * kMinRowPart) {
+    parts *= 2;
+  }
+  return parts;
+}
+
+// Whether the function has no other reduction, which could be computed row by
+// row together with this one.
+bool IsOnlyReduction(const ir::PrimFunc& function) {
+  int reductions = 0;
+  for (const ir::BlockPtr& block : AllBlocks(function)) {
+    reductions += IsReduction(*block) ? 1 : 0;
+  }
+  return reductions == 1;
+}
+
 }  // namespace
 
 // An alternative for long reductions with few outputs, which alone would not
 // fill the GPU (split-K): the longest reduce loop is cut into parts, whose
-// partial results a second kernel combines. Of products with few outputs, it is
-// the first alternative.
+// partial results a second kernel combines. Of products and of rows with few
+// outputs, it is the first alternative.
 //
 //   for i, k: C[i] += A[i, k]
 //   ->  for i, k_0, k_1: C_rf[k_0, i] += A[i, ...]
 //       for i, k_0:      C[i] += C_rf[k_0, i]
-Alternatives SplitReductionOverBlocks(const RuleContext&, RuleSite site) {
+Alternatives SplitReductionOverBlocks(const RuleContext& context,
+                                      RuleSite site) {
   auto& [unchanged, schedule, block, node] = site;
   const int64_t terms = ProductOf(*node, ir::IterType::kReduce);
   const int64_t outputs = ProductOf(*node, ir::IterType::kSpatial);
@@ -56,7 +84,7 @@ Alternatives SplitReductionOverBlocks(const RuleContext&, RuleSite site) {
   const bool product = HasDataReuse(*node) && !vector;
   if (!IsReduction(*node) || !HasTrivialBindings(*node) ||
       terms < (product || vector ? kMinSplitProduct : kMinSplitReduction) ||
-      outputs >= kManyOutputs) {
+      (!product && outputs >= kManyOutputs)) {
     return DoesNotApply();
   }
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
@@ -66,8 +94,16 @@ Alternatives SplitReductionOverBlocks(const RuleContext&, RuleSite site) {
       longest = i;
   }
   if (!longest) return DoesNotApply();
-  const int64_t most = loops[*longest].extent / kMinPart;
-  int64_t first = product ? PartsOfProduct(outputs, terms) : 1;
+  // A product's other loops have terms, too.
+  const int64_t most =
+      product ? loops[*longest].extent : loops[*longest].extent / kMinPart;
+  int64_t first = 1;
+  if (product) {
+    first = PartsOfProduct(outputs, terms);
+  } else if (!vector && ReadsRows(*node) &&
+             IsOnlyReduction(*schedule.module().Find(context.function))) {
+    first = PartsOfRows(outputs, terms);
+  }
   // A thread for each column of a matrix, whose rows are read side by side.
   if (vector && !ReadsRows(*node)) {
     while (outputs * first < kManyOutputs && first < most) first *= 2;

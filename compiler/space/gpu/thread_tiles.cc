@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -357,12 +358,21 @@ TileFactors ThreadTiles::Default() const {
     int64_t tile[2] = {kDefaultTile, kDefaultTile};
     const size_t both = std::min<size_t>(tiled.size(), 2);
     more = true;
-    while (more) {
-      more = false;
+    const auto grow_tiles = [&] {
       for (size_t i = 0; i < both; ++i) {
         if (finish() / 2 < kEnoughBlocks) break;
         more |= grow(tiled[i], kInnerTile, tile[i]);
       }
+    };
+    while (more) {
+      more = false;
+      // Where blocks are few, warps that hide each other's waits rather than
+      // the largest tiles.
+      const bool large =
+          absl::c_all_of(std::span(tiled).first(both), [&](size_t axis) {
+            return factors[axis][kInnerTile] >= kVectorElements;
+          });
+      if (!large) grow_tiles();
       for (size_t i = both; i-- > 0;) {
         if (finish() / 2 < kEnoughBlocks) break;
         if (factors[tiled[i]][kInnerTile] < 4 &&
@@ -371,6 +381,7 @@ TileFactors ThreadTiles::Default() const {
         }
         more |= grow(tiled[i], kWarps, warps);
       }
+      if (large) grow_tiles();
     }
   }
   // Tiles as vectors that are apart by those of the other threads.

@@ -47,6 +47,9 @@ class ThreadTiles {
   // those that several threads need.
   const std::vector<int>& fetched() const { return fetched_; }
 
+  // Whether the terms are those of windows.
+  bool has_periods() const { return !periods_.empty(); }
+
   // Good tiles for products of any size, by the limits alone.
   TileFactors Default() const;
   // One warp, with one sum and one step for each thread.

@@ -33,10 +33,14 @@ struct Levels {
 };
 
 // Splits and reorders the loops; binds the outer ones.
-absl::StatusOr<Levels> TileLoops(Schedule& schedule, BlockRv block,
-                                 const TileFactors& decisions,
-                                 LoopRv* threads) {
+struct Tiled {
   Levels levels;
+  LoopRv blocks, threads;
+};
+absl::StatusOr<Tiled> TileLoops(Schedule& schedule, BlockRv block,
+                                const TileFactors& decisions) {
+  Tiled tiled;
+  Levels& levels = tiled.levels;
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   for (size_t i = 0; i < loops.size(); ++i) {
     const size_t iter = static_cast<size_t>(loops[i].iters[0]);
@@ -62,8 +66,9 @@ absl::StatusOr<Levels> TileLoops(Schedule& schedule, BlockRv block,
     order.insert(order.end(), level->begin(), level->end());
   }
   TF_RETURN_IF_ERROR(schedule.Reorder(order));
-  TF_RETURN_IF_ERROR(
-      FuseAndBind(schedule, levels.spatial[0], "blockIdx.x").status());
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> blocks,
+                      FuseAndBind(schedule, levels.spatial[0], "blockIdx.x"));
+  tiled.blocks = blocks[0];
   TF_RETURN_IF_ERROR(
       FuseAndBind(schedule, levels.spatial[1], "vthread.x").status());
   // Lanes are innermost: those of a warp form a tile of all axes.
@@ -71,8 +76,20 @@ absl::StatusOr<Levels> TileLoops(Schedule& schedule, BlockRv block,
   both.insert(both.end(), levels.spatial[3].begin(), levels.spatial[3].end());
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> bound,
                       FuseAndBind(schedule, both, "threadIdx.x"));
-  *threads = bound[0];
-  return levels;
+  tiled.threads = bound[0];
+  return tiled;
+}
+
+// Whether all operands use the variable, as they do those of batches and of the
+// parts of a sum: no operand is reused along it.
+bool IndexesAll(const ir::BlockNode& block, const ir::IterVar& iter) {
+  int operands = 0;
+  for (const ir::BufferRegion& read : block.reads) {
+    if (read.buffer == block.writes[0].buffer) continue;
+    if (!RegionUses(read, iter.var.get())) return false;
+    ++operands;
+  }
+  return operands > 1;
 }
 
 // Where the last dimension of the copied operand belongs to the reduction, the
@@ -85,7 +102,7 @@ std::string SpatialLast(const ir::BlockNode& block,
     bool is_spatial = false;
     for (const ir::IterVar& iter : block.iters) {
       is_spatial |= iter.type == ir::IterType::kSpatial &&
-                    IterExtent(iter) > 1 &&
+                    IterExtent(iter) > 1 && !IndexesAll(block, iter) &&
                     ir::UsesVar(read.region[d].min, iter.var.get());
     }
     (is_spatial ? spatial : reduce).push_back(d);
@@ -113,8 +130,9 @@ std::vector<int64_t> FetchWidths(ir::DataType dtype) {
 
 // Copies an operand into shared memory below the outer reduce loops. An
 // elementwise block that makes the operand becomes part of the copy.
+// `windows`: the terms are those of windows.
 absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
-                   const Levels& levels, bool fragments) {
+                   const Levels& levels, bool fragments, bool windows) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
   const std::string order = SpatialLast(*node, read);
@@ -133,6 +151,15 @@ absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
   if (!order.empty()) {
     TF_RETURN_IF_ERROR(
         schedule.TransformLayout(copy, /*read=*/false, 0, order));
+    // An odd multiple of 16 bytes: what threads have fetched along the many
+    // terms of windows, and write across them, is in different banks. Of the
+    // few terms of other products, it costs more registers than it gains.
+    const int bytes = read.buffer->dtype.bytes();
+    if (windows && read.region.size() > 1) {
+      TF_RETURN_IF_ERROR(schedule.StorageAlign(
+          copy, 0, static_cast<int>(read.region.size()) - 2, 32 / bytes,
+          16 / bytes));
+    }
   }
   const std::vector<int64_t> widths = FetchWidths(read.buffer->dtype);
   TF_ASSIGN_OR_RETURN(const schedule::ExprRv width,
@@ -151,13 +178,17 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
       ThreadTiles::Of(schedule, block, *context.target.gpu, way.fragments));
   TF_RETURN_IF_ERROR(
       schedule.Annotate(block, kTilingStructure, ir::Attr(kThreadTiles)));
-  LoopRv threads;
-  TF_ASSIGN_OR_RETURN(const Levels levels,
-                      TileLoops(schedule, block, tiles.Default(), &threads));
+  TF_ASSIGN_OR_RETURN(const Tiled tiled,
+                      TileLoops(schedule, block, tiles.Default()));
+  const Levels& levels = tiled.levels;
   TF_ASSIGN_OR_RETURN(const schedule::ExprRv stages,
                       SampleOne(schedule, {1, 2, 3, 4}, 2));
   TF_RETURN_IF_ERROR(
       schedule.Annotate(levels.reduce[0].back(), ir::kSharedStages, stages));
+  TF_ASSIGN_OR_RETURN(const schedule::ExprRv resident,
+                      SampleOne(schedule, {0, 2}, 0));
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(tiled.blocks, ir::kResidentBlocks, resident));
   if (way.flatten) {
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
   } else if (way.fuse) {
@@ -169,10 +200,11 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
   } else {
     TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(block, 0, "local"));
   }
-  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(writer, threads,
+  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(writer, tiled.threads,
                                                /*preserve_unit_loops=*/true));
   for (const int operand : tiles.fetched()) {
-    TF_RETURN_IF_ERROR(Fetch(schedule, block, operand, levels, way.fragments));
+    TF_RETURN_IF_ERROR(Fetch(schedule, block, operand, levels, way.fragments,
+                             tiles.has_periods()));
   }
   return absl::OkStatus();
 }

@@ -308,7 +308,6 @@ TileFactors ThreadTiles::Default() const {
   }
   const std::vector<size_t> tiled = TiledAxes();
   int64_t lanes = limits_.warp_lanes;
-  int64_t warps = kDefaultWarps;
   // At most half of the lanes go to the first axis, so that both operands are
   // reused; then as many elements for each thread, while blocks are enough.
   const auto finish = [&] {
@@ -355,33 +354,41 @@ TileFactors ThreadTiles::Default() const {
     }
     factors[tiled[0]][kLanes] *= lanes;  // what is left: lanes that idle
     // In turn: registers and warps of both axes.
-    int64_t tile[2] = {kDefaultTile, kDefaultTile};
+    const TileFactors before = factors;
     const size_t both = std::min<size_t>(tiled.size(), 2);
-    more = true;
-    const auto grow_tiles = [&] {
-      for (size_t i = 0; i < both; ++i) {
-        if (finish() / 2 < kEnoughBlocks) break;
-        more |= grow(tiled[i], kInnerTile, tile[i]);
-      }
-    };
-    while (more) {
-      more = false;
-      // Where blocks are few, warps that hide each other's waits rather than
-      // the largest tiles.
-      const bool large =
-          absl::c_all_of(std::span(tiled).first(both), [&](size_t axis) {
-            return factors[axis][kInnerTile] >= kVectorElements;
-          });
-      if (!large) grow_tiles();
-      for (size_t i = both; i-- > 0;) {
-        if (finish() / 2 < kEnoughBlocks) break;
-        if (factors[tiled[i]][kInnerTile] < 4 &&
-            used(tiled[i]) * 2 <= axes_[tiled[i]].extent) {
-          continue;
+    const auto distribute = [&](bool warps_first) {
+      int64_t tile[2] = {kDefaultTile, kDefaultTile};
+      int64_t warps = kDefaultWarps;
+      for (bool more = true; more;) {
+        more = false;
+        const auto grow_tiles = [&] {
+          for (size_t i = 0; i < both; ++i) {
+            if (finish() / 2 < kEnoughBlocks) break;
+            more |= grow(tiled[i], kInnerTile, tile[i]);
+          }
+        };
+        const bool large =
+            absl::c_all_of(std::span(tiled).first(both), [&](size_t axis) {
+              return factors[axis][kInnerTile] >= kVectorElements;
+            });
+        if (!large || !warps_first) grow_tiles();
+        for (size_t i = both; i-- > 0;) {
+          if (finish() / 2 < kEnoughBlocks) break;
+          if (factors[tiled[i]][kInnerTile] < kVectorElements &&
+              used(tiled[i]) * 2 <= axes_[tiled[i]].extent) {
+            continue;
+          }
+          more |= grow(tiled[i], kWarps, warps);
         }
-        more |= grow(tiled[i], kWarps, warps);
+        if (large && warps_first) grow_tiles();
       }
-      if (large) grow_tiles();
+      return warps == 1;
+    };
+    // Where blocks are too few for both, warps that hide each other's waits
+    // rather than the largest tiles.
+    if (!distribute(/*warps_first=*/false)) {
+      factors = before;
+      distribute(/*warps_first=*/true);
     }
   }
   // Tiles as vectors that are apart by those of the other threads.

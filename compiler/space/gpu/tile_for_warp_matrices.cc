@@ -110,20 +110,21 @@ Choices DefaultOf(const Choices& most, int64_t m, int64_t n) {
   Choices out = most;
   out.group = std::min<int64_t>(most.group, 8);
   if (!out.whole) out.steps = std::min<int64_t>(most.steps, 2);
-  out.columns = std::min<int64_t>(most.columns, 4);
+  out.columns = std::min<int64_t>(most.columns, 8);
   const auto blocks = [&] {
     return m / (kUnitRows * out.rows * out.row_warps) *
            (n / (kUnitColumns * out.columns * out.column_warps));
   };
   while (blocks() < kEnoughBlocks) {
+    // Square tiles fetch the fewest elements for each product.
+    const bool high =
+        out.rows * out.row_warps >= out.columns * out.column_warps;
     if (out.column_warps > 2) {
       out.column_warps /= 2;
-    } else if (out.rows > 4) {
+    } else if (out.rows > 2 && (high || out.columns == 2)) {
       out.rows /= 2;
     } else if (out.columns > 2) {
       out.columns /= 2;
-    } else if (out.rows > 2) {
-      out.rows /= 2;
     } else {
       break;
     }

@@ -25,8 +25,11 @@ using schedule::Schedule;
 constexpr int64_t kGroupWarps = 4, kHalves = 2, kGroupRows = 8, kPairs = 4,
                   kPair = 2;
 // Measured on an H100 (bf16, 4096 and 8192 cubed): two warpgroups with tiles of
-// 64 x 256 each and 3 to 5 stages reach cuBLAS.
-constexpr int64_t kDefaultGroups = 2, kDefaultStages = 4, kMostGroupStages = 5;
+// 64 x 256 each and 3 to 5 stages reach cuBLAS. Smaller tiles have more stages:
+// what is on its way to a multiprocessor has to be as much.
+constexpr int64_t kDefaultGroups = 2, kMinDefaultStages = 4,
+                  kMostDefaultStages = 8, kStagedBytes = 128 << 10;
+constexpr int64_t kGroupStages[] = {2, 3, 4, 5, 6, 8};
 constexpr int64_t kMostColumns = 256, kMostOrder = 16, kDefaultOrder = 8;
 // A warpgroup's tile of so many columns uses the unit well; less is for small
 // products.
@@ -218,11 +221,17 @@ absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
   TF_ASSIGN_OR_RETURN(
       const std::vector<LoopRv> threads,
       FuseAndBind(schedule, {i[2], i[4], i[6], j[2]}, "threadIdx.x"));
-  std::vector<int64_t> stages;
-  for (int64_t s = 2; s <= kMostGroupStages; ++s) stages.push_back(s);
-  // Those that fit beside the tiles of the result.
-  TF_ASSIGN_OR_RETURN(const ExprRv stage,
-                      SampleOne(schedule, stages, kDefaultStages));
+  // Those that fit beside the tiles of the result. A row of either operand has
+  // the bytes of one of a box.
+  int64_t first = std::clamp(
+      kStagedBytes / ((default_groups * ir::kWarpgroupRows + default_columns) *
+                      ir::kBoxRowBytes),
+      kMinDefaultStages, kMostDefaultStages);
+  while (!std::ranges::count(kGroupStages, first)) --first;
+  TF_ASSIGN_OR_RETURN(
+      const ExprRv stage,
+      SampleOne(schedule, {std::begin(kGroupStages), std::end(kGroupStages)},
+                first));
   TF_RETURN_IF_ERROR(schedule.Annotate(k[0], ir::kWarpgroupStages, stage));
   if (way.boxes) {
     TF_RETURN_IF_ERROR(

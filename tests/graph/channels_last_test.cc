@@ -10,19 +10,10 @@ namespace {
 
 using testing::ElementsAre;
 
-ValueId Constant(GraphBuilder& builder, std::vector<int64_t> shape) {
-  const TensorType type = F32(std::move(shape));
-  std::vector<float> values(static_cast<size_t>(type.num_elements()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = 0.25f * static_cast<float>(i % 7) - 0.5f;
-  }
-  return builder.Constant("w", type, values);
-}
-
 ValueId ConvTo(GraphBuilder& builder, ValueId x, int64_t channels,
                te::ConvOptions options = {.padding = {1, 1}}) {
   const ValueId w =
-      Constant(builder, {channels, builder.shape(x)[1] / options.groups, 3, 3});
+      Weights(builder, {channels, builder.shape(x)[1] / options.groups, 3, 3});
   return Must(builder.Compute("nn.conv2d", {}, {x, w}, [&](const Tensors& in) {
     return te::Conv2dNchw(in[0], in[1], options);
   }));
@@ -52,7 +43,7 @@ TEST(PutChannelsLast, ChangesWhatIsBetweenConvolutions) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 3, 8, 6}));
   const ValueId a = ConvTo(builder, x, 4);
-  const ValueId bias = Constant(builder, {4, 1, 1});
+  const ValueId bias = Weights(builder, {4, 1, 1});
   const ValueId b = Relu(builder, Add(builder, a, bias));
   const ValueId c = MaxPool(builder, b);
   const ValueId y = ConvTo(builder, c, 5);
@@ -134,7 +125,7 @@ TEST(PutChannelsLast, ChangesBothSidesOfATransposedConvolution) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 3, 5, 5}));
   const ValueId a = ConvTo(builder, x, 4);
-  const ValueId w = Constant(builder, {4, 3, 2, 2});
+  const ValueId w = Weights(builder, {4, 3, 2, 2});
   const ValueId up = Must(
       builder.Compute("nn.conv2d_transpose", {}, {a, w}, [](const Tensors& in) {
         te::SlidingWindow window{{2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}};
@@ -191,7 +182,7 @@ TEST(PutChannelsLast, PositionsMayBecomeOneDimension) {
   const ValueId a = ConvTo(builder, x, 5);
   const ValueId rows =
       Moved(builder, Reshape(builder, a, {1, 5, 24}), {0, 2, 1});
-  const ValueId w = Constant(builder, {5, 7});
+  const ValueId w = Weights(builder, {5, 7});
   const ValueId flat = Reshape(builder, rows, {24, 5});
   const Graph graph = *builder.Finish({Matmul(builder, flat, w)}, {"y"});
   const Graph changed = ChannelsLast(graph);
@@ -294,7 +285,7 @@ TEST(PutChannelsLast, ConvolutionsOfOneAndThreeDimensions) {
       std::vector<int64_t> kernel(shape.size(), 3);
       kernel[0] = channels;
       kernel[1] = builder.shape(y)[1];
-      const ValueId w = Constant(builder, kernel);
+      const ValueId w = Weights(builder, kernel);
       y = Must(builder.Compute("nn.conv", {}, {y, w}, [&](const Tensors& in) {
         const std::vector<int64_t> ones(spatial.size(), 1);
         const te::SlidingWindow window{std::vector<int64_t>(spatial.size(), 3),

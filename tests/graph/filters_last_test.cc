@@ -13,15 +13,6 @@ using testing::ElementsAre;
 const ir::AttrMap kFilterLayouts = {{"data_layout", ir::Attr("NCHW")},
                                     {"kernel_layout", ir::Attr("OIHW")}};
 
-ValueId FilterWeights(GraphBuilder& builder, std::vector<int64_t> shape) {
-  const TensorType type = F32(std::move(shape));
-  std::vector<float> values(static_cast<size_t>(type.num_elements()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = 0.25f * static_cast<float>(i % 11) - 0.5f;
-  }
-  return builder.Constant("w", type, values);
-}
-
 ValueId FilterConv(GraphBuilder& builder, ValueId x, ValueId w,
                    int groups = 1) {
   return Must(builder.Compute("nn.conv2d", kFilterLayouts, {x, w},
@@ -48,10 +39,8 @@ const std::vector<int64_t>& WeightsShape(const Graph& graph, size_t call) {
 TEST(PutFiltersLast, ChangesConstantWeights) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 4, 6, 5}));
-  const ValueId a =
-      FilterConv(builder, x, FilterWeights(builder, {6, 4, 3, 2}));
-  const ValueId y =
-      FilterConv(builder, a, FilterWeights(builder, {8, 3, 3, 1}), 2);
+  const ValueId a = FilterConv(builder, x, Weights(builder, {6, 4, 3, 2}));
+  const ValueId y = FilterConv(builder, a, Weights(builder, {8, 3, 3, 1}), 2);
   const Graph changed = FiltersLast(*builder.Finish({y}, {"y"}));
   EXPECT_THAT(WeightsShape(changed, 0), ElementsAre(4, 3, 2, 6));
   EXPECT_THAT(WeightsShape(changed, 1), ElementsAre(3, 3, 1, 8));
@@ -61,12 +50,9 @@ TEST(PutFiltersLast, ChangesConstantWeights) {
 TEST(PutFiltersLast, ChannelsAreNextWhereTheDataHasThemLast) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 3, 6, 5}));
-  const ValueId a =
-      FilterConv(builder, x, FilterWeights(builder, {4, 3, 3, 2}));
-  const ValueId b =
-      FilterConv(builder, a, FilterWeights(builder, {5, 4, 3, 2}));
-  const ValueId y =
-      FilterConv(builder, b, FilterWeights(builder, {2, 5, 3, 1}));
+  const ValueId a = FilterConv(builder, x, Weights(builder, {4, 3, 3, 2}));
+  const ValueId b = FilterConv(builder, a, Weights(builder, {5, 4, 3, 2}));
+  const ValueId y = FilterConv(builder, b, Weights(builder, {2, 5, 3, 1}));
   const auto last = PutChannelsLast(*builder.Finish({y}, {"y"}));
   ASSERT_TRUE(last.ok()) << last.status();
   const Graph changed = FiltersLast(*last);
@@ -81,7 +67,7 @@ TEST(PutFiltersLast, LeavesWhatIsComputedOrHasAnotherUse) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({1, 4, 6, 5}));
   const ValueId w = builder.Input("w", F32({4, 4, 3, 1}));
-  const ValueId shared = FilterWeights(builder, {4, 4, 3, 1});
+  const ValueId shared = Weights(builder, {4, 4, 3, 1});
   const ValueId a = FilterConv(builder, x, w);
   const ValueId b = FilterConv(builder, a, shared);
   const ValueId c = FilterConv(builder, b, shared);

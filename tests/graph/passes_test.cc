@@ -14,19 +14,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-std::vector<float> Iota(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = 0.25f * static_cast<float>(i % 7) - 0.5f;
-  }
-  return values;
-}
-
-ValueId Weights(GraphBuilder& builder, std::vector<int64_t> shape) {
-  const TensorType type = F32(std::move(shape));
-  return builder.Constant("w", type, Iota(type.num_elements()));
-}
-
 ValueId Broadcast(GraphBuilder& builder, ValueId x,
                   std::vector<int64_t> shape) {
   return Must(builder.Compute("broadcast_to", {}, {x}, [&](const Tensors& in) {

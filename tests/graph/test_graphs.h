@@ -77,6 +77,18 @@ inline ValueId Transpose(GraphBuilder& builder, ValueId x) {
   }));
 }
 
+// Small numbers of both signs.
+inline std::vector<float> SmallNumbers(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = 0.25f * static_cast<float>(i % 7) - 0.5f;
+  }
+  return values;
+}
+inline ValueId Weights(GraphBuilder& builder, std::vector<int64_t> shape) {
+  const TensorType type = F32(std::move(shape));
+  return builder.Constant("w", type, SmallNumbers(type.num_elements()));
+}
 inline ValueId Conv(GraphBuilder& builder, ValueId x, ValueId w,
                     te::ConvOptions options = {.padding = {1, 1}}) {
   return Must(builder.Compute("nn.conv2d", {}, {x, w}, [&](const Tensors& in) {

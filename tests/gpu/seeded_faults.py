@@ -146,6 +146,9 @@ FAULTS = [
     ("index-of-all-lanes", LOWER + "lane_vectorizer.cc",
      "nonlinear |= Varies(atom) || (mask_ != nullptr && ReadsMemory(atom));",
      "nonlinear |= Varies(atom) || (mask_ != nullptr && failed_);"),
+    ("lanes-agree", LOWER + "lane_vectorizer.cc",
+     "return most(0) == most(lanes_ - 1);",
+     "return most(0) == most(0);"),
     # What only PTX has.
     ("ptx-wait-count", CODEGEN + "nvptx_ops.cc",
      'Assembly(absl::StrCat("cp.async.wait_group ", groups, ";")',

@@ -295,17 +295,11 @@ def main(A: T.Buffer((12,), "int32"), B: T.Buffer((3,), "float32"), C: T.Buffer(
                 C[v] = B[T.min(T.max(T.Cast("int64", A[v // 4 * 5]), 0), 2)]
 )";
 
-constexpr char kFetchBesideAnotherBuffer[] = R"(@T.prim_func
-def main(A: T.Buffer((4, 64, 6), "float32"), B: T.Buffer((4, 64, 6), "float32")):
+constexpr char kFetchOfMoreThanIsRead[] = R"(
+@T.prim_func
+def main(A: T.Buffer((4, 64, 6), "float32"), B: T.Buffer((4, 32, 6), "float32")):
     A_shared = T.alloc_buffer((4, 6, 64), scope="shared")
-    C_shared = T.alloc_buffer((4, 64), scope="shared")
     for b in T.thread_binding(32, thread="blockIdx.x"):
-        for t in T.thread_binding(32, thread="threadIdx.x"):
-            with T.block("C_shared"):
-                vb = T.axis.spatial(4, b // 8)
-                vi = T.axis.spatial(64, b % 8 * 8 + t)
-                T.where(t < 8)
-                C_shared[vb, vi] = A[vb, vi, 0]
         for n in range(1):
             for t in T.thread_binding(32, thread="threadIdx.x"):
                 for v in T.vectorized(2):
@@ -315,14 +309,14 @@ def main(A: T.Buffer((4, 64, 6), "float32"), B: T.Buffer((4, 64, 6), "float32"))
                         vj = T.axis.spatial(6, (n * 64 + t * 2 + v) % 6)
                         T.where(n * 64 + t * 2 + v < 48)
                         A_shared[vb, vj, vi] = A[vb, vi, vj]
-        for i, j in T.grid(2, 6):
+        for j in range(6):
             for t in T.thread_binding(32, thread="threadIdx.x"):
                 with T.block("B"):
                     vb = T.axis.spatial(4, b // 8)
-                    vi = T.axis.spatial(64, b % 8 * 8 + i * 4 + t % 4)
+                    vi = T.axis.spatial(32, b % 8 * 4 + t % 4)
                     vj = T.axis.spatial(6, j)
                     T.where(t < 4)
-                    B[vb, vi, vj] = A_shared[vb, vj, vi] + C_shared[vb, vi]
+                    B[vb, vi, vj] = A_shared[vb, vj, vi // 4 * 8 + vi % 4]
 )";
 
 }  // namespace
@@ -377,8 +371,8 @@ std::vector<GivenKernel> GivenKernels() {
       {"SumsOfEqualTermsByThreads", kSumsOfEqualTermsByThreads},
       // The index is the same in all lanes, and read where one of them is.
       {"IndexOfAllLanes", kIndexOfAllLanes},
-      // The last threads have nothing to fetch, and no room for it.
-      {"FetchBesideAnotherBuffer", kFetchBesideAnotherBuffer},
+      // Rows have room for what is fetched, whatever of it is read.
+      {"FetchOfMoreThanIsRead", kFetchOfMoreThanIsRead},
   };
 }
 

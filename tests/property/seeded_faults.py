@@ -79,9 +79,6 @@ FAULTS = [
      "          (over_threads &&",
      "      if (iter.type != ir::IterType::kOpaque ||\n"
      "          (over_threads &&"),
-    ("lanes-agree", "compiler/lower/lane_vectorizer.cc",
-     "return most(0) == most(lanes_ - 1);",
-     "return most(0) == most(lanes_ / 2);"),
     ("init-own-elements", "compiler/lower/lower_init.cc",
      "if (!AccessesOnly(block.body, store)) return false;",
      "if (!AccessesOnly(block.body, store) && block.body == nullptr) "

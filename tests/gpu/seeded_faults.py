@@ -176,8 +176,8 @@ FAULTS = [
      "const bool without_sign = Divides(op) && left->hi >= 0;"),
     # Memory.
     ("shared-fetch-end", LOWER + "allocation_regions.cc",
-     "math.Assume(ir::LE(whole.ToExpr(), most));",
-     "math.Assume(ir::LT(whole.ToExpr(), most));"),
+     "arith::FloorDivInt(-1 - left.lo, scale)",
+     "arith::FloorDivInt(-1 - left.lo, 2 * scale)"),
     ("local-gaps", LOWER + "place_allocations.cc",
      "value = ir::FloorMod(value, ir::IntConst(above / digit.scale));",
      "value = ir::FloorMod(value, ir::IntConst(above));"),

@@ -185,10 +185,12 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
                       SampleOne(schedule, {1, 2, 3, 4}, 2));
   TF_RETURN_IF_ERROR(
       schedule.Annotate(levels.reduce[0].back(), ir::kSharedStages, stages));
-  TF_ASSIGN_OR_RETURN(const schedule::ExprRv resident,
-                      SampleOne(schedule, {0, 2}, 0));
-  TF_RETURN_IF_ERROR(
-      schedule.Annotate(tiled.blocks, ir::kResidentBlocks, resident));
+  if (!context.target.is_opencl()) {
+    TF_ASSIGN_OR_RETURN(const schedule::ExprRv resident,
+                        SampleOne(schedule, {0, 2}, 0));
+    TF_RETURN_IF_ERROR(
+        schedule.Annotate(tiled.blocks, ir::kResidentBlocks, resident));
+  }
   if (way.flatten) {
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
   } else if (way.fuse) {

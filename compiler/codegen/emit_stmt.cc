@@ -83,7 +83,7 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   }
   llvm::Type* type = RegisterType(loop.var->dtype);
   llvm::Value* extent = Emit(loop.extent);
-  llvm::Value* end = builder_.CreateAdd(min, extent);
+  llvm::Value* end = nullptr;
   // With 32-bit addresses the counter has 32 bits, too: LLVM narrows values
   // that are computed from a counter, but not the counter. In kernels it has
   // where it can.
@@ -92,6 +92,8 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
     type = builder_.getInt32Ty();
     end = builder_.CreateNSWAdd(Narrowed(min), Narrowed(extent));
     min = Narrowed(min);
+  } else {
+    end = builder_.CreateAdd(min, extent);
   }
   llvm::BasicBlock* body = NewBlock(loop.var->name.c_str());
   llvm::BasicBlock* after = NewBlock("done");

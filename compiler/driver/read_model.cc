@@ -9,7 +9,6 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "compiler/driver/host_functions.h"
-#include "compiler/graph/passes.h"
 #include "compiler/onnx/importer.h"
 
 namespace tilefarm::driver {
@@ -83,6 +82,11 @@ absl::StatusOr<std::vector<Dims>> ParseDims(
   return all;
 }
 
+graph::Options GraphOptionsFor(const target::Target& target) {
+  return {.strided_results = !target.is_gpu(),
+          .packed_weights = !target.is_gpu()};
+}
+
 absl::StatusOr<graph::Graph> ReadModel(const std::string& path,
                                        const Dims& dims,
                                        const target::Target& target,
@@ -90,10 +94,8 @@ absl::StatusOr<graph::Graph> ReadModel(const std::string& path,
   TF_ASSIGN_OR_RETURN(graph::Graph graph,
                       onnx::ImportFile(path, {.dims = dims}, RunOnHost));
   if (after) after(kImportPass, graph);
-  return graph::Optimize(
-      std::move(graph), RunOnHost,
-      {.strided_results = !target.is_gpu(), .packed_weights = !target.is_gpu()},
-      after);
+  return graph::Optimize(std::move(graph), RunOnHost, GraphOptionsFor(target),
+                         after);
 }
 
 absl::StatusOr<ModelVariants> ReadModelVariants(

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
+#include "compiler/graph/passes.h"
 #include "compiler/target/target.h"
 
 namespace tilefarm::driver {
@@ -44,6 +45,9 @@ std::string PrintDims(const Dims& dims);
 inline constexpr size_t kMostVariants = 64;
 absl::StatusOr<std::vector<Dims>> ParseDims(
     const std::vector<std::string>& dims);
+
+// What the kernels of the target allow passes to do.
+graph::Options GraphOptionsFor(const target::Target& target);
 
 // Imports the model and applies all passes, for the target. `after` (may be
 // empty) sees the graph after import and after each pass. Errors as those of

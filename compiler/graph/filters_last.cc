@@ -7,6 +7,7 @@
 //
 // For targets whose kernels read weights as they are stored. Others have
 // kernels that pack them.
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <map>
@@ -47,6 +48,7 @@ std::optional<DimOrder> OrderOf(const Call& call) {
   order.insert(channels_last ? order.end() : order.begin(),
                static_cast<int>(channels));
   order.push_back(static_cast<int>(filters));
+  if (std::ranges::is_sorted(order)) return std::nullopt;
   return order;
 }
 

@@ -8,6 +8,7 @@
 #include "compiler/driver/choose_schedule.h"
 #include "compiler/driver/compile_model.h"
 #include "compiler/driver/host_functions.h"
+#include "compiler/driver/read_model.h"
 #include "compiler/graph/passes.h"
 #include "compiler/ir/float_rule.h"
 #include "compiler/target/target.h"
@@ -27,8 +28,7 @@ absl::StatusOr<CompiledGraph> CompiledGraph::Compile(
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(target_text));
   TF_ASSIGN_OR_RETURN(graph,
                       graph::Optimize(std::move(graph), driver::RunOnHost,
-                                      {.strided_results = !target.is_gpu(),
-                                       .packed_weights = !target.is_gpu()}));
+                                      driver::GraphOptionsFor(target)));
   const driver::ModelKernels kernels =
       driver::ExtractKernels(graph, target.is_gpu());
   ir::IRModule module = kernels.module;

@@ -201,8 +201,13 @@ llvm::Value* Emitter::EmitFragmentOp(const ir::MachineOpNode& e) {
       }
       return out;
     }
-    case MachineOp::kWords:
-      return builder_.CreateBitCast(Emit(e.args[0]), RegisterType(e.dtype));
+    case MachineOp::kWords: {
+      // As they are in memory: values of 16-bit floats are float32.
+      const auto* load = ir::As<ir::LoadNode>(e.args[0]);
+      return builder_.CreateBitCast(
+          load != nullptr ? EmitStored(*load) : Emit(e.args[0]),
+          RegisterType(e.dtype));
+    }
     case MachineOp::kConcat: {
       const auto vector = [&](const ir::Expr& part) {
         llvm::Value* value = Emit(part);

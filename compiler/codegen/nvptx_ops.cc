@@ -292,8 +292,8 @@ class Nvptx : public DeviceOps {
                                             kExponentBit),
                           builder.getInt32(kOne)),
         type);
-    llvm::Value* power =
-        builder.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {}, {f});
+    llvm::Value* power = builder.CreateIntrinsic(
+        llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {f});
     return builder.CreateFMul(power, scale);
   }
 

@@ -17,8 +17,9 @@ namespace tilefarm::driver {
 namespace {
 
 // What FloatRule::kAsWritten may refuse (compiler/ir/float_rule.h).
-constexpr std::array<std::string_view, 4> kMarks = {
-    "skip_zeros", "winograd", "online_softmax", ir::kSkipPadding};
+constexpr std::array<std::string_view, 5> kMarks = {
+    "skip_zeros", "winograd", "online_softmax", "online_product",
+    ir::kSkipPadding};
 
 bool HasMark(std::string_view text) {
   return std::any_of(kMarks.begin(), kMarks.end(), [&](std::string_view mark) {
@@ -63,7 +64,9 @@ std::string AlgorithmOf(const schedule::Instruction& instruction) {
   if (primitive == "winograd") {
     return absl::StrCat("winograd F(", ArgumentOf(instruction, "tile"), ",3)");
   }
-  if (primitive == "online_softmax") return "online softmax";
+  if (primitive == "online_softmax" || primitive == "online_product") {
+    return "online softmax";
+  }
   if (primitive == "skip_zeros") return "products with zeros left out";
   if (primitive == "rfactor") return "partial sums";
   if (primitive == "tensorize") {

@@ -49,6 +49,7 @@ struct Options {
   std::string trace;
   int64_t draw = -1;
   bool by_default = false;
+  bool allow_rounding = false;
   int64_t steps = -1;  // -1: all
   std::string target = "x86-64:x86-64-v4,cores=1";
   std::string stage = "lowered";
@@ -58,6 +59,10 @@ struct Options {
 
   bool is_scheduled() const {
     return !trace.empty() || draw >= 0 || by_default;
+  }
+  ir::FloatRule floats() const {
+    return allow_rounding ? ir::FloatRule::kMayDiffer
+                          : ir::FloatRule::kAsWritten;
   }
 };
 
@@ -117,7 +122,7 @@ absl::StatusOr<schedule::Trace> WholeTrace(const Options& options,
   if (options.draw == 0) {
     TF_ASSIGN_OR_RETURN(
         const schedule::Schedule made,
-        space::DefaultSchedule(module, target, ir::FloatRule::kAsWritten));
+        space::DefaultSchedule(module, target, options.floats()));
     return made.trace();
   }
   if (module.functions.size() != 1) {
@@ -126,9 +131,9 @@ absl::StatusOr<schedule::Trace> WholeTrace(const Options& options,
                                           : "--draw N takes one function");
   }
   if (options.by_default) {
-    TF_ASSIGN_OR_RETURN(const schedule::Schedule made,
-                        driver::DraftSchedule(module.functions[0], target,
-                                              ir::FloatRule::kAsWritten));
+    TF_ASSIGN_OR_RETURN(
+        const schedule::Schedule made,
+        driver::DraftSchedule(module.functions[0], target, options.floats()));
     return made.trace();
   }
   TF_ASSIGN_OR_RETURN(const auto space,
@@ -271,6 +276,9 @@ int Main(int argc, char** argv) {
                "the schedule that tunec takes without a record")
       ->excludes(trace)
       ->excludes(draw);
+  app.add_flag("--allow-rounding", options.allow_rounding,
+               "of schedules without a record also those that round "
+               "differently than the program");
   app.add_option("--steps", options.steps,
                  "apply the first so many instructions alone")
       ->check(CLI::NonNegativeNumber);

@@ -111,6 +111,18 @@ inline constexpr char kSharedStages[] = "tilefarm.shared_stages";
 // kernel, the largest number counts. Only CUDA heeds it.
 inline constexpr char kResidentBlocks[] = "tilefarm.resident_blocks";
 
+// On a loop of 8 iterations that is bound to threadIdx.x, each of which
+// computes whole rows on its own (1): the threads become 32, and the four of
+// each quad divide the columns of local buffers as the sums of tensor cores are
+// divided (lower/spread_over_quads.cc). A first operand of kWarpMatrix may then
+// be in registers. A program that does not fit is an error.
+inline constexpr char kRowQuads[] = "tilefarm.row_quads";
+
+// On a loop over the terms of kWarpMatrix, by lowering alone: in its i-th
+// iteration an element of the first operand, in registers, is that of the i-th
+// thread of each quad, whose place does not depend on i.
+inline constexpr char kOfQuad[] = "tilefarm.of_quad";
+
 // On a serial loop of a kernel that fetches tiles of two tensors and multiplies
 // them: the number of copies of the tiles (2 or more). Warpgroups multiply with
 // their matrix unit while one more warp lets the copy engine fetch the next

@@ -15,7 +15,8 @@ enum class FloatRule : uint8_t {
   // and grows with the size of its tile.
   kNoWinograd,
   // Also rounding, where an algorithm computes the same in other steps
-  // (winograd, online_softmax), and terms `0 * y` of a sum that are left out
+  // (winograd, online_softmax, online_product), and terms `0 * y` of a sum that
+  // are left out
   // where y may be infinite or not a number (skip_zeros, kSkipPadding). For
   // candidates that are verified, or where the user permits it.
   kMayDiffer,

@@ -37,6 +37,8 @@ struct WarpProduct {
 };
 
 inline constexpr int kWarpLanes = 32;
+// Those that have the same rows.
+inline constexpr int64_t kQuadLanes = 4;
 inline constexpr int kWarpProductRows = 16;
 inline constexpr int kWarpProductColumns = 8;
 

@@ -56,6 +56,14 @@ absl::StatusOr<ir::Stmt> LowerThreadReductions(const ir::Stmt& stmt,
 absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
                                     const target::GpuLimits& limits);
 
+// Plain form, after MapThreads. Kernels whose loop of threadIdx.x has
+// ir::kRowQuads get four threads for each of its iterations, which divide the
+// columns of local buffers. InvalidArgument if a statement uses columns in
+// another way than one by one, in products of tensor cores, or in sums,
+// products, minima and maxima over all of them.
+absl::StatusOr<ir::Stmt> SpreadOverQuads(const ir::Stmt& root,
+                                         const target::GpuLimits& limits);
+
 // Plain form, after MapThreads. Kernels with a loop annotated by
 // ir::kWarpgroupStages multiply with the matrix units of warpgroups and fetch
 // with the copy engine: InvalidArgument if such a loop is not what these can

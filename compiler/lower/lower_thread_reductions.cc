@@ -22,10 +22,10 @@
 #include "base/status_macros.h"
 #include "compiler/arith/conjuncts.h"
 #include "compiler/ir/identity.h"
-#include "compiler/ir/machine_op.h"
 #include "compiler/ir/matrix_units.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/element_update.h"
 #include "compiler/lower/gpu_passes.h"
 #include "compiler/lower/index_math.h"
 
@@ -40,14 +40,6 @@ using ir::Stmt;
 // Every thread reads so many values of others rather than wait for one more
 // barrier for each halving of their number.
 constexpr int64_t kFewReads = 8;
-
-// The update B[i] = B[i] op term of a nest without other statements.
-struct ElementUpdate {
-  const ir::StoreNode* store = nullptr;
-  ir::BinaryOp op = ir::BinaryOp::kAdd;
-  Expr term;
-  bool element_first = true;
-};
 
 // The only store of the nest; null if there are several.
 const ir::StoreNode* OnlyStore(const Stmt& stmt) {
@@ -70,69 +62,6 @@ bool WritesOneElement(const ForNode& loop, const ir::StoreNode& store) {
     return ir::UsesVar(index, loop.var.get());
   });
 }
-
-// What is left of a chain of `op`, such as (B[i] + x) + y, without the store's
-// element: nothing if that is the element alone. No value: it is not in there.
-std::optional<Expr> WithoutElement(const Expr& e, ir::BinaryOp op,
-                                   const ir::StoreNode& store) {
-  if (IsElementOf(e, store)) return Expr();
-  const auto* chain = ir::As<ir::BinaryNode>(e);
-  if (chain == nullptr) return std::nullopt;
-  const bool subtracts =
-      op == ir::BinaryOp::kAdd && chain->op == ir::BinaryOp::kSub;
-  if (chain->op != op && !subtracts) return std::nullopt;
-  if (const auto rest = WithoutElement(chain->a, op, store)) {
-    if (*rest != nullptr) return ir::MakeBinary(chain->op, *rest, chain->b);
-    if (!subtracts) return chain->b;
-    return ir::MakeBinary(chain->op, ir::IdentityOf(op, e->dtype), chain->b);
-  }
-  if (subtracts) return std::nullopt;
-  const auto rest = WithoutElement(chain->b, op, store);
-  if (!rest) return std::nullopt;
-  return *rest == nullptr ? chain->a : ir::MakeBinary(op, chain->a, *rest);
-}
-
-std::optional<ElementUpdate> AsElementUpdate(const ir::StoreNode& store) {
-  const auto* value = ir::As<ir::BinaryNode>(store.value);
-  if (value == nullptr) return std::nullopt;
-  ElementUpdate update{&store, value->op};
-  if (update.op == ir::BinaryOp::kSub) update.op = ir::BinaryOp::kAdd;
-  if (ir::IdentityOf(update.op, store.buffer->dtype) == nullptr) {
-    return std::nullopt;
-  }
-  const auto term = WithoutElement(store.value, update.op, store);
-  if (!term) return std::nullopt;
-  update.term = *term;
-  update.element_first = !IsElementOf(value->b, store);
-  bool reads = false;
-  ir::PostOrderExprs(update.term, [&](const Expr& e) {
-    const auto* load = ir::As<ir::LoadNode>(e);
-    reads |= load != nullptr && load->buffer == store.buffer;
-  });
-  return reads ? std::nullopt : std::optional(update);
-}
-
-// The same nest, which adds the terms to the only element of `partial`.
-class IntoPartial : public ir::Mutator {
- public:
-  IntoPartial(const ElementUpdate& update, Buffer partial)
-      : update_(update), partial_(std::move(partial)) {}
-  using Mutator::Mutate;
-  Expr Mutate(const Expr& expr) override { return expr; }
-
- protected:
-  Stmt MutateStore(const ir::StoreNode& s, const Stmt&) override {
-    const Expr zero = ir::IntConst(0);
-    return ir::MakeStore(
-        partial_, {zero},
-        ir::MakeBinary(update_.op, ir::Load(partial_, {zero}), update_.term),
-        s.predicate);
-  }
-
- private:
-  const ElementUpdate& update_;
-  const Buffer partial_;
-};
 
 // The updates of elements that are there before and after a loop of threads and
 // that all of these have in common.
@@ -418,14 +347,12 @@ class ThreadReducer : public ir::Mutator {
     const Expr zero = ir::IntConst(0);
     const Buffer partial =
         ir::MakeBuffer(target->name + "_partial", target->dtype, {1}, "local");
-    const Expr mine = ir::Load(partial, {zero});
     const auto combine = [&](Expr other) {
-      return ir::MakeStore(partial, {zero},
-                           ir::MakeBinary(op, mine, std::move(other)));
+      return CombinePartial(update, partial, std::move(other));
     };
     const Expr identity = ir::IdentityOf(op, target->dtype);
-    std::vector<Stmt> stmts = {ir::MakeStore(partial, {zero}, identity),
-                               IntoPartial(update, partial).Mutate(s.body)};
+    std::vector<Stmt> stmts = {StartPartial(update, partial),
+                               IntoPartial(update, partial, s.body)};
     const int64_t threads = *ir::AsInt(s.extent);
     // Threads of one group lie side by side in warps.
     const bool in_warps =
@@ -434,22 +361,13 @@ class ThreadReducer : public ir::Mutator {
          (threads < ir::kWarpLanes && IsPowerOfTwo(threads)));
     const int64_t group =
         in_warps && shuffles_ ? std::min<int64_t>(threads, ir::kWarpLanes) : 1;
-    for (int64_t mask = group / 2; mask > 0; mask /= 2) {
-      stmts.push_back(combine(
-          ir::MakeMachineOp(ir::MachineOp::kShuffleXor,
-                            {mine, ir::IntConst(mask), ir::IntConst(group)})));
-    }
+    CombineInGroup(update, partial, group, stmts);
     std::optional<Buffer> shared;
     if (group < threads) {
       AddExchange(s, partial, threads / group, group, op, identity, combine,
                   stmts, shared);
     }
-    // Also in the order of the program: B[i] op x, or x op B[i].
-    const Expr element = ir::Load(target, update.store->indices);
-    Stmt result =
-        ir::MakeStore(target, update.store->indices,
-                      update.element_first ? ir::MakeBinary(op, element, mine)
-                                           : ir::MakeBinary(op, mine, element));
+    Stmt result = FinishUpdate(update, partial);
     Expr exists = ElementExists(s, *update.store);
     if (ir::ScopeOf(*target) != ir::MemoryScope::kLocal) {
       exists = ir::And(ir::EQ(Expr(s.var), zero), exists);

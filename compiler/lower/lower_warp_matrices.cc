@@ -97,7 +97,7 @@ class WarpCode {
   }
 
  private:
-  enum class Loads { kRows, kTransposed, kElements };
+  enum class Loads { kRows, kTransposed, kElements, kRegisters };
   // The registers of tiles; of split operands also of the low parts.
   struct Fragments {
     std::vector<Expr> a, b, a_low, b_low;
@@ -112,6 +112,10 @@ class WarpCode {
   absl::Status ChooseLoads(bool is_a) {
     const WarpMatrixNest::Operand& operand = is_a ? nest_.a : nest_.b;
     Loads& loads = is_a ? a_loads_ : b_loads_;
+    if (operand.in_registers) {
+      loads = Loads::kRegisters;
+      return absl::OkStatus();
+    }
     const int64_t rows = chunk(is_a);
     const auto aligned = [&](int64_t apart) {
       if (apart % rows != 0) return false;
@@ -166,9 +170,9 @@ class WarpCode {
   }
 
   // The registers of one tile of a.
-  Expr LoadA(int64_t offset) const {
+  Expr LoadA(const WarpMatrixNest::Rows& rows, int64_t step) const {
     const WarpMatrixNest::Operand& a = nest_.a;
-    const Expr base = a.base + offset;
+    const Expr base = a.base + (rows.operand + step);
     const int64_t chunk_terms = chunk(true) * a.term;
     switch (a_loads_) {
       case Loads::kRows:
@@ -182,14 +186,18 @@ class WarpCode {
                 ir::FloorMod(LaneDiv(8), ir::IntConst(2)) * (8 * a.apart),
             4, true);
       case Loads::kElements:
+      case Loads::kRegisters:
         break;
     }
-    const Expr mine =
-        base + LaneDiv(4) * a.apart + LaneMod(4) * (4 / bytes(true) * a.term);
+    const bool mine_only = a_loads_ == Loads::kRegisters;
+    const Expr mine = mine_only ? base
+                                : base + LaneDiv(4) * a.apart +
+                                      LaneMod(4) * (4 / bytes(true) * a.term);
+    const int64_t next = mine_only ? 4 / bytes(true) : chunk_terms;
     Expr out;
     for (int i = 0; i < 4; ++i) {
-      const Expr word =
-          Word(a, mine + (i % 2 * 8 * a.apart + i / 2 * chunk_terms));
+      const int64_t below = i % 2 * (rows.lower_operand - rows.operand);
+      const Expr word = Word(a, math_.Simplify(mine + (below + i / 2 * next)));
       out = out == nullptr ? word : Op(MachineOp::kConcat, {out, word});
     }
     return out;
@@ -232,7 +240,7 @@ class WarpCode {
       }
     };
     for (const WarpMatrixNest::Rows& rows : nest_.rows) {
-      add("a", LoadA(rows.operand + step.a), 1, out.a, out.a_low);
+      add("a", LoadA(rows, step.a), 1, out.a, out.a_low);
     }
     const size_t columns = nest_.columns.size();
     for (size_t j = 0; j < columns;) {

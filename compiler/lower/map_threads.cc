@@ -58,6 +58,10 @@ Launch LaunchOf(const Stmt& kernel) {
           launch.annotations.insert(*found);
         }
       }
+      const auto quads = loop->annotations.find(ir::kRowQuads);
+      if (*axis == ThreadAxis::kThreadX && quads != loop->annotations.end()) {
+        launch.annotations.insert(*quads);
+      }
       const auto resident = loop->annotations.find(ir::kResidentBlocks);
       if (resident != loop->annotations.end()) {
         const auto old =

@@ -173,6 +173,11 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
           {"MapThreads", OnBody([&target](const ir::Stmt& s) {
              return MapThreads(s, *target.gpu);
            })},
+          // While the accesses of registers have one index for each dimension,
+          // and before anything depends on the number of threads.
+          {"SpreadOverQuads", OnBody([&target](const ir::Stmt& s) {
+             return SpreadOverQuads(s, *target.gpu);
+           })},
           {"Simplify", kSimplify, "threads"},
           // While the accesses of tiles have one index for each dimension.
           {"LowerWarpgroups", OnBody([&target](const ir::Stmt& s) {

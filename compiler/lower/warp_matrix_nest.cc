@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/matrix_units.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
@@ -91,6 +92,10 @@ std::optional<LaneIndex> LaneIndexOf(IndexMath& math, const LoopNest& nest,
   return form;
 }
 
+bool IsSameForLanes(const LaneIndex& form) {
+  return std::ranges::all_of(form.lanes, [](int64_t x) { return x == 0; });
+}
+
 // Lane l has row l / 4: the distance of rows. 0: it has not.
 int64_t RowsApart(const LaneIndex& form) {
   const int64_t apart = form.lanes[4];
@@ -147,8 +152,11 @@ class NestAnalyzer {
           absl::StrCat("the sums ", store.buffer->name,
                        " are not in a buffer of the scope \"local\""));
     }
+    if (IsInRegisters(*update->b)) std::swap(update->a, update->b);
+    out_.a.in_registers = IsInRegisters(*update->a);
     for (const ir::LoadNode* load : {update->a, update->b}) {
-      if (ir::ScopeOf(*load->buffer) != ir::MemoryScope::kShared) {
+      if (ir::ScopeOf(*load->buffer) != ir::MemoryScope::kShared &&
+          !(load == update->a && out_.a.in_registers)) {
         return Refuse(absl::StrCat("the operand ", load->buffer->name,
                                    " is not in a buffer of the scope "
                                    "\"shared\""));
@@ -163,14 +171,14 @@ class NestAnalyzer {
     if (!sums || !a || !b) {
       return Refuse("an index is not affine in the loops and the lane");
     }
-    if (RowsApart(*a) == 0) {
+    if (!out_.a.in_registers && RowsApart(*a) == 0) {
       std::swap(a, b);
       std::swap(update->a, update->b);
     }
-    out_.a.apart = RowsApart(*a);
+    out_.a.apart = out_.a.in_registers ? 0 : RowsApart(*a);
     out_.b.apart = ColumnsApart(*b);
-    if (std::ranges::any_of(sums->lanes, [](int64_t x) { return x != 0; }) ||
-        out_.a.apart == 0 || out_.b.apart == 0) {
+    if (!IsSameForLanes(*sums) || out_.b.apart == 0 ||
+        (out_.a.in_registers ? !IsSameForLanes(*a) : out_.a.apart == 0)) {
       return Refuse(
           "thread l of a warp does not have the rows l / 4 of one operand and "
           "the columns l % 4 * 2 of the other");
@@ -179,7 +187,8 @@ class NestAnalyzer {
     TF_RETURN_IF_ERROR(SortLoops(*sums, *a, *b));
     TF_RETURN_IF_ERROR(FindRows(*sums, *a));
     TF_RETURN_IF_ERROR(FindColumns(*sums, *b));
-    TF_RETURN_IF_ERROR(FindSteps(*a, *b));
+    TF_RETURN_IF_ERROR(out_.a.in_registers ? FindRegisterSteps(*a, *b)
+                                           : FindSteps(*a, *b));
     out_.a.buffer = update->a->buffer;
     out_.a.base = a->base;
     out_.b.buffer = update->b->buffer;
@@ -190,6 +199,15 @@ class NestAnalyzer {
   }
 
  private:
+  // Whether the nest reads the operand of all threads of a quad (ir::kOfQuad).
+  // Without such a loop it means what it says: the operand of this thread.
+  bool IsInRegisters(const ir::LoadNode& operand) const {
+    return ir::ScopeOf(*operand.buffer) == ir::MemoryScope::kLocal &&
+           std::ranges::any_of(nest_.loops, [](const ir::ForNode* loop) {
+             return loop->annotations.contains(ir::kOfQuad);
+           });
+  }
+
   absl::Status ChooseUnit(const ProductUpdate& update, std::string_view value,
                           int architecture) {
     const ir::DataType a = update.a->dtype, b = update.b->dtype,
@@ -231,6 +249,9 @@ class NestAnalyzer {
         column_loops_.push_back(i);
       } else if (!in_sums && in_a && in_b) {
         term_loops_.push_back(i);
+      } else if (out_.a.in_registers && !in_sums && in_b && !quad_loop_ &&
+                 nest_.loops[i]->annotations.contains(ir::kOfQuad)) {
+        quad_loop_ = i;
       } else {
         return Refuse(absl::StrCat("loop ", nest_.loops[i]->var->name,
                                    " is over neither rows, columns nor terms"));
@@ -245,9 +266,13 @@ class NestAnalyzer {
     while (!left.empty()) {
       const auto upper = *left.begin();
       left.erase(left.begin());
-      const auto lower = left.find(upper.first + below);
+      // An instruction multiplies each row on its own: those of registers can
+      // be any pair, as long as operand and sums have the same one.
+      const auto lower =
+          out_.a.in_registers ? left.begin() : left.find(upper.first + below);
       if (lower == left.end()) break;
-      out_.rows.push_back({upper.second, lower->second, upper.first});
+      out_.rows.push_back(
+          {upper.second, lower->second, upper.first, lower->first});
       left.erase(lower);
       if (left.empty()) return absl::OkStatus();
     }
@@ -296,11 +321,51 @@ class NestAnalyzer {
     return absl::OkStatus();
   }
 
+  // Term 8 * c + 2 * q + p of an instruction is element 2 * c + p of the q-th
+  // thread of a quad.
+  absl::Status FindRegisterSteps(const LaneIndex& a, const LaneIndex& b) {
+    const ir::WarpProduct& unit =
+        ir::kWarpProducts[static_cast<size_t>(out_.unit)];
+    if (unit.a.bytes() != 2) {
+      return Refuse(
+          absl::StrCat("an operand in registers has 16-bit numbers, "
+                       "not ",
+                       unit.a.ToString()));
+    }
+    auto left = Offsets(nest_, term_loops_, a, b);
+    const auto refuse = [] {
+      return Refuse(
+          "a thread does not have 2 of every 8 terms of the operand in "
+          "registers, side by side with those of the next 8");
+    };
+    if (left.size() < 4 || !quad_loop_ ||
+        !ir::IsConstInt(nest_.loops[*quad_loop_]->extent, 4)) {
+      return refuse();
+    }
+    out_.a.term = 1;
+    out_.b.term = std::next(left.begin())->second - left.begin()->second;
+    if (b.loops[*quad_loop_] != 2 * out_.b.term) return refuse();
+    while (!left.empty()) {
+      const auto [x, y] = *left.begin();
+      for (int64_t i = 0; i < 4; ++i) {
+        const auto found = left.find(x + i);
+        if (found == left.end() ||
+            found->second != y + (i / 2 * 8 + i % 2) * out_.b.term) {
+          return refuse();
+        }
+        left.erase(found);
+      }
+      out_.steps.push_back({x, y});
+    }
+    return absl::OkStatus();
+  }
+
   IndexMath& math_;
   const LoopNest& nest_;
   const ir::Var& lane_;
   WarpMatrixNest out_;
   std::vector<size_t> row_loops_, column_loops_, term_loops_;
+  std::optional<size_t> quad_loop_;
 };
 
 }  // namespace

@@ -26,17 +26,21 @@ LoopNest PerfectNest(const ir::ForNode& outermost);
 //   a.term]
 //
 // and likewise element t, c of operand b. The bases do not depend on the lane.
+// Operand a may instead be in registers, of 16-bit numbers: each lane has what
+// it needs of an instruction's terms side by side, in the order of its
+// registers' chunks (ir/matrix_units.h).
 struct WarpMatrixNest {
   struct Operand {
     ir::Buffer buffer;
     ir::Expr base;
     int64_t apart = 0;  // between rows (columns)
     int64_t term = 0;   // between terms
+    bool in_registers = false;
   };
   // A tile's rows as lane 0 has them: of its first sums, those 8 rows below,
   // and of the operand.
   struct Rows {
-    int64_t sums = 0, lower_sums = 0, operand = 0;
+    int64_t sums = 0, lower_sums = 0, operand = 0, lower_operand = 0;
   };
   struct Columns {
     int64_t sums = 0, operand = 0;

@@ -44,7 +44,8 @@ class CopyFinder : public ir::Visitor {
   void VisitFor(const ir::ForNode& s) override {
     const bool outer = in_dot_;
     in_dot_ |= s.annotations.contains(ir::kDotProduct) ||
-               s.annotations.contains(ir::kMatrixProduct);
+               s.annotations.contains(ir::kMatrixProduct) ||
+               s.annotations.contains(ir::kOfQuad);
     Visitor::VisitFor(s);
     in_dot_ = outer;
   }

@@ -66,6 +66,13 @@ absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(ScheduleState& state,
                                                    BlockRv block, int64_t chunk,
                                                    int64_t lanes);
 
+// online_product.cc
+absl::StatusOr<std::vector<BlockRv>> OnlineProduct(ScheduleState& state,
+                                                   BlockRv block,
+                                                   const Number& tile,
+                                                   int64_t apart,
+                                                   const Number& chunk);
+
 // pad_einsum.cc
 absl::Status PadEinsum(ScheduleState& state, BlockRv block,
                        const std::vector<int64_t>& padding);

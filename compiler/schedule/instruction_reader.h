@@ -81,6 +81,12 @@ class InstructionReader {
     }
     return out;
   }
+  Number ToNumber(size_t i) {
+    const Arg* arg = At(i);
+    const Rv* rv = arg == nullptr ? nullptr : std::get_if<Rv>(&arg->value);
+    if (rv == nullptr || rv->kind != RvKind::kExpr) return Int(i);
+    return ExprRv{Renamed(i, *rv)};
+  }
   int64_t Int(size_t i) {
     const ir::Attr* attr = ConstAt(i);
     if (attr == nullptr) return 0;

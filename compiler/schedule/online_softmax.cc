@@ -21,14 +21,7 @@
 // With the first two below one loop k_0, a chunk is read from memory once.
 // Terms beyond the end of the last chunk count as the lowest number and add 0.
 //
-// Steps:
-//   1. Check that the block is such a sum, in float32 or float64, and that each
-//      of its loops is bound to one of its variables.
-//   2. Find the block of the maximum: the only writer of the value that is
-//      subtracted from the exponents, a maximum over the same range of the same
-//      values, with a finite initial value: with -inf, the difference of two
-//      exponents in a chunk that contains only -inf would be NaN.
-//   3. Build the four blocks.
+// Steps: match both reductions (softmax_match.h), build the four blocks.
 //
 // The result differs by rounding. A term exp(x - m) is computed as exp(x - p) *
 // exp(p - m), p <= m. Both differences are rounded with relative error u (the
@@ -36,9 +29,7 @@
 // bound as for one difference. Two exponentials and a product replace one
 // exponential: if an exponential has relative error e, that of a sum grows by
 // at most e + 2u.
-#include <cmath>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,184 +46,11 @@
 #include "compiler/schedule/reducer.h"
 #include "compiler/schedule/region_analysis.h"
 #include "compiler/schedule/scope_edit.h"
+#include "compiler/schedule/softmax_match.h"
 
 namespace tilefarm::schedule {
 namespace {
 
-// One of the two reductions of the program.
-struct Reduction {
-  ir::BlockPtr block;
-  std::vector<ir::ForPtr> loops;
-  Reducer reducer;
-  const ir::IterVar* reduce = nullptr;  // its one reduce variable
-
-  const ir::StoreNode& store() const {
-    return *ir::As<ir::StoreNode>(block->body);
-  }
-  const ir::Buffer& buffer() const { return store().buffer; }
-};
-
-struct Softmax {
-  Reduction largest, total;
-  ir::Expr exponent;  // x[i, k], in terms of the variables of `total`
-  ir::Expr relative;  // largest[i], in the same terms
-  ir::Expr lowest;    // what the maximum starts from
-  // Variables of `total` but for `reduce` -> those of `largest`; where a
-  // dimension has one element there may be none.
-  ir::VarMap to_largest;
-  int64_t extent = 0;  // of the range
-};
-
-// Step 1 for one of the blocks.
-absl::StatusOr<Reduction> CheckReductionOver(const ScheduleState& state,
-                                             const ir::BlockPtr& block,
-                                             ir::BinaryOp op,
-                                             std::string_view is_not) {
-  const auto refuse = [&](std::string_view reason) {
-    return state.Illegal(block.get(), reason);
-  };
-  Reduction result;
-  result.block = block;
-  TF_ASSIGN_OR_RETURN(result.loops, CheckOwnLoops(state, block));
-  const std::optional<Reducer> reducer = MatchReducer(*block);
-  if (!reducer || reducer->op != op) return refuse(is_not);
-  result.reducer = *reducer;
-  const ir::DataType dtype = result.buffer()->dtype;
-  if (!(dtype == ir::DataType::Float(32)) &&
-      !(dtype == ir::DataType::Float(64))) {
-    return refuse(absl::StrCat("it is of ", dtype.ToString(),
-                               ", and the rounding is known for float32 and "
-                               "float64"));
-  }
-  TF_RETURN_IF_ERROR(CheckNoAnnotations(state, block));
-  for (const ir::IterVar& iter : block->iters) {
-    if (!ir::IsConstInt(iter.dom.min, 0) || !ir::AsInt(iter.dom.extent)) {
-      return refuse(absl::StrCat(iter.var->name,
-                                 " does not start at 0, or has no constant "
-                                 "extent"));
-    }
-    if (iter.type != ir::IterType::kReduce) continue;
-    if (result.reduce != nullptr) {
-      return refuse("it reduces over more than one variable");
-    }
-    result.reduce = &iter;
-  }
-  if (result.reduce == nullptr) return refuse("it reduces over no variable");
-  return result;
-}
-
-// Maps variables of `total` to those of `largest` by the indices at which
-// `total` reads; an error if they do not correspond.
-absl::Status MatchVariables(const ScheduleState& state, Softmax& softmax) {
-  const auto refuse = [&](std::string_view reason) {
-    return state.Illegal(softmax.total.block.get(), reason);
-  };
-  const auto* load = ir::As<ir::LoadNode>(softmax.relative);
-  const std::vector<ir::Expr>& written = softmax.largest.store().indices;
-  for (const ir::IterVar& iter : softmax.total.block->iters) {
-    if (&iter == softmax.total.reduce) continue;
-    bool found = false;
-    for (size_t d = 0; d < written.size(); ++d) {
-      if (load->indices[d].get() != iter.var.get()) continue;
-      for (const ir::IterVar& other : softmax.largest.block->iters) {
-        if (other.var.get() != written[d].get() ||
-            !arith::ExprEqual(other.dom.extent, iter.dom.extent)) {
-          continue;
-        }
-        softmax.to_largest[iter.var.get()] = other.var;
-        found = true;
-      }
-    }
-    if (!found && !ir::IsConstInt(iter.dom.extent, 1)) {
-      return refuse(absl::StrCat(iter.var->name, " tells apart no ",
-                                 softmax.largest.block->name));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Steps 1 and 2.
-absl::StatusOr<Softmax> MatchSoftmax(const ScheduleState& state,
-                                     const ir::BlockPtr& block) {
-  const auto refuse = [&](std::string_view reason) {
-    return state.Illegal(block.get(), reason);
-  };
-  constexpr char kNoSum[] =
-      "it is no sum of exp(x - largest), as written or after the block that "
-      "makes the exponentials was inlined";
-  Softmax softmax;
-  TF_ASSIGN_OR_RETURN(
-      softmax.total,
-      CheckReductionOver(state, block, ir::BinaryOp::kAdd, kNoSum));
-  const auto* exp = ir::As<ir::CallNode>(softmax.total.reducer.value);
-  if (exp == nullptr || exp->op != ir::Intrinsic::kExp) return refuse(kNoSum);
-  const auto* difference = ir::As<ir::BinaryNode>(exp->args[0]);
-  if (difference == nullptr || difference->op != ir::BinaryOp::kSub) {
-    return refuse(kNoSum);
-  }
-  const auto* load = ir::As<ir::LoadNode>(difference->b);
-  if (load == nullptr) return refuse(kNoSum);
-  softmax.exponent = difference->a;
-  softmax.relative = difference->b;
-
-  const ir::BlockPtr scope = state.Scope(block.get());
-  TF_RETURN_IF_ERROR(CheckStagePipeline(state, scope.get()));
-  const std::vector<ir::BlockPtr> writers =
-      BlockScope(state, scope.get()).Writers(load->buffer.get());
-  if (writers.size() != 1) {
-    return refuse(absl::StrCat("no one block makes ", load->buffer->name));
-  }
-  const std::string no_maximum =
-      absl::StrCat("it is no maximum of the exponents of ", block->name);
-  TF_ASSIGN_OR_RETURN(
-      softmax.largest,
-      CheckReductionOver(state, writers[0], ir::BinaryOp::kMax, no_maximum));
-  const Reduction& largest = softmax.largest;
-  // Both are computed in one pass, so nothing may overwrite the input of the
-  // maximum, neither before the sum reads it nor later.
-  const BlockScope deps(state, scope.get());
-  for (const Dependency& dep : deps.dependencies()) {
-    if (dep.src != largest.block || dep.kind != DepKind::kWar) continue;
-    return refuse(absl::StrCat("block ", dep.dst->name, " overwrites what ",
-                               largest.block->name, " reads"));
-  }
-  softmax.lowest = ir::As<ir::StoreNode>(largest.block->init)->value;
-  const auto* lowest = ir::As<ir::FloatConstNode>(softmax.lowest);
-  if (lowest == nullptr || !std::isfinite(lowest->value)) {
-    return state.Illegal(largest.block.get(),
-                         "it starts from no finite number: where a chunk is "
-                         "-inf throughout, exponents relative to its own "
-                         "largest are no numbers");
-  }
-  if (!(largest.buffer()->dtype == softmax.total.buffer()->dtype)) {
-    return refuse(
-        absl::StrCat("it is not of the type of ", largest.buffer()->name));
-  }
-  TF_RETURN_IF_ERROR(MatchVariables(state, softmax));
-  softmax.extent = *ir::AsInt(softmax.total.reduce->dom.extent);
-  // A variable of extent 1 may appear as itself or as 0.
-  ir::VarMap vars = softmax.to_largest, zeros;
-  vars[softmax.total.reduce->var.get()] = largest.reduce->var;
-  for (const ir::BlockPtr& each : {block, largest.block}) {
-    for (const ir::IterVar& iter : each->iters) {
-      if (ir::IsConstInt(iter.dom.extent, 1)) {
-        zeros[iter.var.get()] = ir::IntConst(0);
-      }
-    }
-  }
-  arith::Analyzer analyzer;
-  const auto normal = [&](const ir::Expr& expr) {
-    return analyzer.Simplify(ir::Substitute(expr, zeros));
-  };
-  if (!ir::IsConstInt(largest.reduce->dom.extent, softmax.extent) ||
-      !arith::ExprEqual(normal(ir::Substitute(softmax.exponent, vars)),
-                        normal(largest.reducer.value))) {
-    return state.Illegal(largest.block.get(), no_maximum);
-  }
-  return softmax;
-}
-
-// Step 3: build the blocks.
 class SoftmaxWriter {
  public:
   SoftmaxWriter(const ScheduleState& state, const Softmax& softmax,
@@ -248,7 +66,7 @@ class SoftmaxWriter {
       shape.push_back(*ir::AsInt(iter.dom.extent));
     }
     shape.insert(shape.end(), {chunks_, lanes_});
-    const auto part_of = [&](const Reduction& reduction) {
+    const auto part_of = [&](const RowReduction& reduction) {
       const ir::Buffer& whole = reduction.buffer();
       return ir::MakeBuffer(
           FreshBufferName(*state.FunctionOf(reduction.block.get()),
@@ -265,11 +83,11 @@ class SoftmaxWriter {
         [](const ir::Expr& exponent, const ir::Expr&) { return exponent; });
   }
   BlockNest TotalPart() const {
-    return Part(
-        softmax_.total, total_part_, ir::FloatConst(0, total_part_->dtype),
-        [](const ir::Expr& exponent, const ir::Expr& largest) {
-          return ir::MakeCall(ir::Intrinsic::kExp, {exponent - largest});
-        });
+    return Part(softmax_.total, total_part_,
+                ir::FloatConst(0, total_part_->dtype),
+                [&](const ir::Expr& exponent, const ir::Expr& largest) {
+                  return softmax_.Exp(exponent, largest);
+                });
   }
   BlockNest Largest() const {
     return Joined(softmax_.largest, [&](const std::vector<ir::Expr>& at) {
@@ -278,9 +96,8 @@ class SoftmaxWriter {
   }
   BlockNest Total() const {
     return Joined(softmax_.total, [&](const std::vector<ir::Expr>& at) {
-      const ir::Expr relative = ir::Load(largest_part_, at) - softmax_.relative;
       return ir::Load(total_part_, at) *
-             ir::MakeCall(ir::Intrinsic::kExp, {relative});
+             softmax_.Exp(ir::Load(largest_part_, at), softmax_.relative);
     });
   }
   const ir::Buffer& largest_part() const { return largest_part_; }
@@ -297,7 +114,7 @@ class SoftmaxWriter {
   // part[i, k_0, k_2] reduces value(exponent, largest_part[i, k_0, k_2]). Terms
   // beyond the range are `identity`.
   template <typename Value>
-  BlockNest Part(const Reduction& whole, const ir::Buffer& part,
+  BlockNest Part(const RowReduction& whole, const ir::Buffer& part,
                  const ir::Expr& identity, const Value& value) const {
     ir::BlockNode block;
     block.name = absl::StrCat(whole.block->name, "_part");
@@ -339,7 +156,7 @@ class SoftmaxWriter {
   // The block that reduces the partial results, with the name, loops and
   // spatial variables of `whole`.
   template <typename Value>
-  BlockNest Joined(const Reduction& whole, const Value& value) const {
+  BlockNest Joined(const RowReduction& whole, const Value& value) const {
     const ir::IterVar chunk = ChunkIter(ir::IterType::kReduce);
     const ir::IterVar lane = LaneIter(ir::IterType::kReduce);
     ir::BlockNode block = *whole.block;

@@ -47,6 +47,8 @@ const Parameter kRfactor[] = {First("loop"), Named("factor_axis")};
 const Parameter kWinograd[] = {First("block"), Named("tile")};
 const Parameter kOnlineSoftmax[] = {First("block"), Named("chunk"),
                                     Named("lanes")};
+const Parameter kOnlineProduct[] = {First("block"), Named("tile"),
+                                    Named("apart"), Named("chunk")};
 const Parameter kPadEinsum[] = {First("block"), Named("padding")};
 const Parameter kBlockize[] = {First("target"),
                                Named("preserve_unit_iters", true)};
@@ -96,6 +98,7 @@ const Primitive kPrimitives[] = {
     {"skip_zeros", "", kBlock},
     {"winograd", "", kWinograd, Outputs::kMany, kB},
     {"online_softmax", "", kOnlineSoftmax, Outputs::kMany, kB},
+    {"online_product", "", kOnlineProduct, Outputs::kMany, kB},
     {"pad_einsum", "", kPadEinsum},
     {"blockize", "", kBlockize, Outputs::kOne, kB},
     {"tensorize", "", kTensorize},

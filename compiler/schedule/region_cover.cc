@@ -2,12 +2,16 @@
 // before, in the same iteration of the loops that it shares with the writers.
 // Blocks that write it later do not count.
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
+#include "compiler/arith/index_math.h"
 #include "compiler/arith/int_set.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/region_analysis.h"
 
@@ -39,6 +43,106 @@ std::optional<arith::Region> JoinBoxes(const arith::Region& a,
     joined.push_back({ir::IntConst(first), ir::IntConst(end - first)});
   }
   return joined;
+}
+
+// The elements of a region, while loops of a block run, as sums over them:
+// element first[d] + sum of coefficients[l][d] * loop l.
+struct StridedRegion {
+  struct Loop {
+    std::vector<int64_t> coefficients;  // by dimension
+    int64_t extent;
+    bool operator<(const Loop& other) const {
+      return std::tie(coefficients, extent) <
+             std::tie(other.coefficients, other.extent);
+    }
+  };
+  std::vector<arith::Linear> first;
+  std::vector<Loop> loops;  // that the region uses, sorted
+  std::vector<int64_t> extents;
+};
+
+// nullopt: it is not of this form.
+std::optional<StridedRegion> AsStrided(arith::IndexMath& math,
+                                       const BlockNode& block,
+                                       const BufferRegion& region,
+                                       const std::vector<ir::ForPtr>& loops) {
+  StridedRegion out;
+  const BufferRegion ranges = SubstituteRegion(region, BindingsOf(block));
+  for (const ir::Range& range : ranges.region) {
+    const auto extent = ir::AsInt(range.extent);
+    if (!extent) return std::nullopt;
+    out.extents.push_back(*extent);
+    out.first.push_back(math.Decompose(range.min));
+  }
+  for (const ir::ForPtr& loop : loops) {
+    const auto extent = ir::AsInt(loop->extent);
+    if (!extent || !ir::IsConstInt(loop->min, 0)) return std::nullopt;
+    StridedRegion::Loop used{{}, *extent};
+    for (arith::Linear& first : out.first) {
+      used.coefficients.push_back(first.CoefficientOf(loop->var.get()));
+      if (used.coefficients.back() != 0) {
+        first.AddTerm(loop->var, -used.coefficients.back());
+      }
+    }
+    const bool is_used = std::ranges::any_of(used.coefficients,
+                                             [](int64_t c) { return c != 0; });
+    if (is_used) out.loops.push_back(std::move(used));
+  }
+  // No loop is left, such as in a quotient.
+  for (const arith::Linear& first : out.first) {
+    for (const auto& [atom, coefficient] : first.terms) {
+      for (const ir::ForPtr& loop : loops) {
+        if (ir::UsesVar(atom, loop->var.get())) return std::nullopt;
+      }
+    }
+  }
+  // Loops that split one, as that one.
+  const auto split = [&](const StridedRegion::Loop& outer,
+                         const StridedRegion::Loop& inner) {
+    for (size_t d = 0; d < inner.coefficients.size(); ++d) {
+      if (outer.coefficients[d] != inner.coefficients[d] * inner.extent) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (size_t a = 0; a < out.loops.size(); ++a) {
+    for (size_t b = 0; b < out.loops.size(); ++b) {
+      if (a == b || !split(out.loops[a], out.loops[b])) continue;
+      out.loops[a].coefficients = out.loops[b].coefficients;
+      out.loops[a].extent *= out.loops[b].extent;
+      out.loops.erase(out.loops.begin() + static_cast<std::ptrdiff_t>(b));
+      a = b = 0;
+    }
+  }
+  std::sort(out.loops.begin(), out.loops.end());
+  return out;
+}
+
+// Whether the writer surely writes just what the consumer reads, both with
+// loops of their own over the same elements, which may lie apart.
+bool WritesTheSame(const ScheduleState& state, const BlockNode& writer,
+                   const BufferRegion& write,
+                   const std::vector<ir::ForPtr>& writer_loops,
+                   const BlockNode& consumer, const BufferRegion& read,
+                   const std::vector<ir::ForPtr>& consumer_loops) {
+  if (!ir::IsConstInt(writer.predicate, 1) ||
+      !WritesAll(state, writer, write) ||
+      !CheckOnlyLoopsAbove(state, &writer).ok()) {
+    return false;
+  }
+  arith::IndexMath math;
+  const auto written = AsStrided(math, writer, write, writer_loops);
+  const auto needed = AsStrided(math, consumer, read, consumer_loops);
+  if (!written || !needed || written->extents != needed->extents) return false;
+  for (size_t d = 0; d < written->first.size(); ++d) {
+    arith::Linear apart = written->first[d];
+    apart.Add(needed->first[d], -1);
+    if (!apart.is_constant() || apart.constant != 0) return false;
+  }
+  // The elements of each of the consumer's loops are those of another one.
+  return std::includes(written->loops.begin(), written->loops.end(),
+                       needed->loops.begin(), needed->loops.end());
 }
 
 // Whether the writers, each inside the loops that `below` returns, surely write
@@ -132,6 +236,15 @@ bool FindRegionCovered(const ScheduleState& state,
                   loops.begin() + static_cast<std::ptrdiff_t>(common));
       return loops;
     };
+    for (const BlockPtr& writer : writers) {
+      for (const BufferRegion& write : writer->writes) {
+        if (write.buffer == read.buffer &&
+            WritesTheSame(state, *writer, write, below(writer.get()), *consumer,
+                          read, below(consumer))) {
+          return true;
+        }
+      }
+    }
     const arith::Region needed = arith::RelaxRegion(
         analyzer, SubstituteRegion(read, BindingsOf(*consumer)),
         RangesOf(below(consumer)));

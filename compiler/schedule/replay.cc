@@ -53,6 +53,7 @@ void Read(R& r, size_t i, LoopRv& out) { out = r.Loop(i); }
 void Read(R& r, size_t i, BlockOrLoop& out) { out = r.Where(i); }
 void Read(R& r, size_t i, int& out) { out = r.Small(i); }
 void Read(R& r, size_t i, int64_t& out) { out = r.Int(i); }
+void Read(R& r, size_t i, Number& out) { out = r.ToNumber(i); }
 void Read(R& r, size_t i, bool& out) { out = r.Bool(i); }
 void Read(R& r, size_t i, std::string& out) { out = r.Text(i); }
 void Read(R& r, size_t i, AnnValue& out) { out = r.Annotation(i); }
@@ -126,6 +127,7 @@ const Entry kEntries[] = {
     {"skip_zeros", Method<&S::SkipZeros>},
     {"winograd", Method<&S::Winograd>},
     {"online_softmax", Method<&S::OnlineSoftmax>},
+    {"online_product", Method<&S::OnlineProduct>},
     {"pad_einsum", Method<&S::PadEinsum>},
     {"blockize", Method<&S::Blockize>},
     {"tensorize", Method<&S::Tensorize>},

@@ -100,6 +100,10 @@ Arg ToArg(const AnnValue& v) {
   return {ToRv(std::get<ExprRv>(v))};
 }
 // Makes lists as Parse does: one attribute if all items are constants.
+Arg ToArg(const Number& v) {
+  const auto* rv = std::get_if<ExprRv>(&v);
+  return rv == nullptr ? ToArg(std::get<int64_t>(v)) : Arg{ToRv(*rv)};
+}
 Arg ToArg(const std::vector<Factor>& factors) {
   ArgList list;
   ir::AttrList constants;
@@ -397,6 +401,13 @@ absl::StatusOr<std::vector<BlockRv>> Schedule::OnlineSoftmax(BlockRv block,
                                                              int64_t lanes) {
   return Apply(*state_, "online_softmax", schedule::OnlineSoftmax, block, chunk,
                lanes);
+}
+absl::StatusOr<std::vector<BlockRv>> Schedule::OnlineProduct(BlockRv block,
+                                                             Number tile,
+                                                             int64_t apart,
+                                                             Number chunk) {
+  return Apply(*state_, "online_product", schedule::OnlineProduct, block, tile,
+               apart, chunk);
 }
 absl::Status Schedule::PadEinsum(BlockRv block, std::vector<int64_t> padding) {
   return Apply(*state_, "pad_einsum", schedule::PadEinsum, block, padding);

@@ -27,8 +27,10 @@ namespace tilefarm::schedule {
 
 class ScheduleState;  // schedule_state.h: what primitives work on
 
-// A tiling factor: an integer, a sampled variable, or nullopt (inferred).
-using Factor = std::optional<std::variant<int64_t, ExprRv>>;
+// An integer or a sampled variable.
+using Number = std::variant<int64_t, ExprRv>;
+// A tiling factor; nullopt: inferred.
+using Factor = std::optional<Number>;
 // An annotation value: a constant or a sampled variable.
 using AnnValue = std::variant<ir::Attr, ExprRv>;
 
@@ -138,6 +140,17 @@ class Schedule {
   absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(BlockRv block,
                                                      int64_t chunk,
                                                      int64_t lanes);
+  // A product with a softmax (attention): both and what makes the exponents
+  // below common loops, over tiles of `tile` rows, `apart` rows from each
+  // other, and chunks of `chunk` terms, relative to the maximum of the terms so
+  // far; whole tiles and chunks only. The rounding differs; online_product.cc
+  // gives the bound and the blocks, which it returns in their order: that of
+  // the scores (if a block makes them), part and whole of the maximum, the
+  // exponentials, part and whole of the sum, the product's operand, part and
+  // whole of the product, and the result.
+  absl::StatusOr<std::vector<BlockRv>> OnlineProduct(BlockRv block, Number tile,
+                                                     int64_t apart,
+                                                     Number chunk);
 
   // Rounds the extents of a sum up to multiples of `padding` (one number for
   // each variable), using zero-padded copies, and copies the result back.

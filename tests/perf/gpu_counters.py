@@ -109,7 +109,8 @@ def run_in_child(library, sizes):
 def count(args, program):
     tune_opt = [args.build / "bin/tune-opt", program, f"--target={args.target}"]
     schedule = (["--trace", args.trace] if args.trace else
-                ["--draw", str(args.draw)] if args.draw else ["--default"])
+                ["--draw", str(args.draw)] if args.draw else
+                ["--default", "--allow-rounding"])
     made = subprocess.run([*tune_opt, *schedule, "--stage=asm"],
                           capture_output=True, text=True)
     if made.returncode != 0:

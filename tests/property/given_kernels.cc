@@ -319,6 +319,124 @@ def main(A: T.Buffer((4, 64, 6), "float32"), B: T.Buffer((4, 32, 6), "float32"))
                     B[vb, vi, vj] = A_shared[vb, vj, vi // 4 * 8 + vi % 4]
 )";
 
+// Attention of 16 rows by the threads of a warp, whose scores stay in
+// registers. $0: what is added to the scores; $1, $2: the loops over columns of
+// scores and which column theirs is.
+constexpr char kRowsOfQuads[] = R"(
+@T.prim_func
+def main(Q: T.Buffer((32, 16), "float16"), K: T.Buffer((32, 16), "float16"), V: T.Buffer((32, 16), "float16"), B: T.Buffer((32, 32), "float32"), A: T.Buffer((32, 16), "float16")):
+    Qs = T.alloc_buffer((32, 16), "float16", scope="shared")
+    Ks = T.alloc_buffer((32, 16), "float16", scope="shared")
+    Vs = T.alloc_buffer((32, 16), "float16", scope="shared")
+    S = T.alloc_buffer((32, 32), scope="local")
+    X = T.alloc_buffer((32, 32), scope="local")
+    M = T.alloc_buffer((32,), scope="local")
+    E = T.alloc_buffer((32, 32), scope="local")
+    D = T.alloc_buffer((32,), scope="local")
+    P = T.alloc_buffer((32, 32), "float16", scope="local")
+    O = T.alloc_buffer((32, 16), scope="local")
+    for b in T.thread_binding(2, thread="blockIdx.x"):
+        for x in T.thread_binding(8, thread="threadIdx.x", annotations={"tilefarm.row_quads": 1}):
+            for i in range(4):
+                for y in T.thread_binding(8, thread="threadIdx.x"):
+                    for v in T.vectorized(8):
+                        with T.block("Qs"):
+                            vi = T.axis.spatial(32, b * 16 + i * 4 + y // 2)
+                            vk = T.axis.spatial(16, y % 2 * 8 + v)
+                            Qs[vi, vk] = Q[vi, vk]
+            for i in range(8):
+                for y in T.thread_binding(8, thread="threadIdx.x"):
+                    for v in T.vectorized(8):
+                        with T.block("Ks"):
+                            vi = T.axis.spatial(32, i * 4 + y // 2)
+                            vk = T.axis.spatial(16, y % 2 * 8 + v)
+                            Ks[vi, vk] = K[vi, vk]
+            for i in range(2):
+                for j in range(2):
+                    for y in T.thread_binding(8, thread="threadIdx.x"):
+                        for v in T.vectorized(16):
+                            with T.block("Vs"):
+                                vi = T.axis.spatial(32, i * 16 + j * 8 + y)
+                                vk = T.axis.spatial(16, v)
+                                Vs[vi, vk] = V[vi, vk]
+            for k in T.serial(16, annotations={"tilefarm.warp_matrix": "mma"}):
+                for t, j in T.grid(2, 32):
+                    with T.block("S"):
+                        vi = T.axis.spatial(32, b * 16 + t * 8 + x)
+                        vj = T.axis.spatial(32, j)
+                        vk = T.axis.reduce(16, k)
+                        with T.init():
+                            S[vi, vj] = T.float32(0)
+                        S[vi, vj] = S[vi, vj] + T.Cast("float32", Qs[vi, vk]) * T.Cast("float32", Ks[vj, vk])
+            for t, $1:
+                with T.block("X"):
+                    vi = T.axis.spatial(32, b * 16 + t * 8 + x)
+                    vj = T.axis.spatial(32, $2)
+                    X[vi, vj] = S[vi, vj] * T.float32(0.25)$0
+            for t, $1:
+                with T.block("M"):
+                    vi = T.axis.spatial(32, b * 16 + t * 8 + x)
+                    vj = T.axis.reduce(32, $2)
+                    with T.init():
+                        M[vi] = T.float32(-3.4028234663852886e+38)
+                    M[vi] = T.max(M[vi], X[vi, vj])
+            for t, $1:
+                with T.block("E"):
+                    vi = T.axis.spatial(32, b * 16 + t * 8 + x)
+                    vj = T.axis.spatial(32, $2)
+                    E[vi, vj] = T.exp(X[vi, vj] - M[vi])
+            for t, $1:
+                with T.block("D"):
+                    vi = T.axis.spatial(32, b * 16 + t * 8 + x)
+                    vj = T.axis.reduce(32, $2)
+                    with T.init():
+                        D[vi] = T.float32(0)
+                    D[vi] = D[vi] + E[vi, vj]
+            for t, $1:
+                with T.block("P"):
+                    vi = T.axis.spatial(32, b * 16 + t * 8 + x)
+                    vj = T.axis.spatial(32, $2)
+                    P[vi, vj] = T.Cast("float16", E[vi, vj])
+            for j0, t, d in T.grid(2, 2, 16):
+                for j1 in T.serial(16, annotations={"tilefarm.warp_matrix": "mma"}):
+                    with T.block("O"):
+                        vi = T.axis.spatial(32, b * 16 + t * 8 + x)
+                        vd = T.axis.spatial(16, d)
+                        vj = T.axis.reduce(32, j0 * 16 + j1)
+                        with T.init():
+                            O[vi, vd] = T.float32(0)
+                        O[vi, vd] = O[vi, vd] + T.Cast("float32", P[vi, vj]) * T.Cast("float32", Vs[vj, vd])
+            for t, d in T.grid(2, 16):
+                with T.block("A"):
+                    vi = T.axis.spatial(32, b * 16 + t * 8 + x)
+                    vd = T.axis.spatial(16, d)
+                    A[vi, vd] = T.Cast("float16", O[vi, vd] / D[vi])
+)";
+
+// What a thread has of its row goes to shared memory, for the row opposite.
+constexpr char kSharedByRowsOfQuads[] = R"(
+@T.prim_func
+def main(A: T.Buffer((32,), "float32"), B: T.Buffer((32, 16), "float32"), C: T.Buffer((32, 16), "float32")):
+    R = T.alloc_buffer((32,), scope="local")
+    S = T.alloc_buffer((32, 16), scope="shared")
+    for b in T.thread_binding(4, thread="blockIdx.x"):
+        for x in T.thread_binding(8, thread="threadIdx.x", annotations={"tilefarm.row_quads": 1}):
+            with T.block("R"):
+                vi = T.axis.spatial(32, b * 8 + x)
+                R[vi] = A[vi] * T.float32(2)
+            for j in range(16):
+                with T.block("S"):
+                    vi = T.axis.spatial(32, b * 8 + x)
+                    vj = T.axis.spatial(16, j)
+                    S[vi, vj] = R[vi] + B[vi, vj]
+        for y in T.thread_binding(8, thread="threadIdx.x"):
+            for j in range(16):
+                with T.block("C"):
+                    vi = T.axis.spatial(32, b * 8 + y)
+                    vj = T.axis.spatial(16, j)
+                    C[vi, vj] = S[vi // 8 * 8 + 7 - vi % 8, vj]
+)";
+
 }  // namespace
 
 std::vector<GivenKernel> GivenKernels() {
@@ -373,6 +491,24 @@ std::vector<GivenKernel> GivenKernels() {
       {"IndexOfAllLanes", kIndexOfAllLanes},
       // Rows have room for what is fetched, whatever of it is read.
       {"FetchOfMoreThanIsRead", kFetchOfMoreThanIsRead},
+      // The lanes of a quad divide a row's elements, but know their row alone.
+      {"SharedByRowsOfQuads", kSharedByRowsOfQuads},
+      // Lanes have columns of a row that a thread computes.
+      {"RowsOfQuads",
+       absl::Substitute(kRowsOfQuads, "", "j in T.grid(2, 32)", "j"),
+       /*tensor_cores=*/true},
+      // Also of what is added, and by loops over digits of a column.
+      {"RowsOfQuadsWithMask",
+       absl::Substitute(kRowsOfQuads, " + B[vi, vj]",
+                        "j0, j1 in T.grid(2, 8, 4)", "j0 * 4 + j1"),
+       /*tensor_cores=*/true},
+      // Lanes have columns on both sides of the diagonal.
+      {"RowsOfQuadsToTheDiagonal",
+       absl::Substitute(kRowsOfQuads,
+                        " + T.if_then_else(vj <= vi, B[vi, vj], "
+                        "T.float32(-10000))",
+                        "j in T.grid(2, 32)", "j"),
+       /*tensor_cores=*/true},
   };
 }
 

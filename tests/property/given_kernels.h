@@ -10,6 +10,8 @@ namespace tilefarm::property {
 struct GivenKernel {
   const char* name;
   std::string program;
+  // Needs a GPU that has them, and so asynchronous copies.
+  bool tensor_cores = false;
 };
 std::vector<GivenKernel> GivenKernels();
 

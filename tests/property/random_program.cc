@@ -207,7 +207,12 @@ std::vector<Tensor> ChainProgram(Rng& rng) {
 std::vector<Tensor> SoftmaxProgram(Rng& rng) {
   const Tensor a = te::Placeholder("A", {Extent(rng, 12), Extent(rng, 20)},
                                    DataType::Float(32));
-  return {a, te::Softmax(a)};
+  const Tensor shares = te::Softmax(a);
+  if (rng.Chance(0.5)) return {a, shares};
+  // Attention, but for the product that makes the scores.
+  const Tensor v =
+      te::Placeholder("V", {a.dim(1), Extent(rng, 6)}, DataType::Float(32));
+  return {a, v, te::Matmul(shares, v, {}, "O")};
 }
 
 }  // namespace

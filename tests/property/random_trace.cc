@@ -105,6 +105,7 @@ class Stepper {
       return s_.OnlineSoftmax(*block, rng_.Between(1, 3) * lanes, lanes)
           .status();
     }
+    if (primitive == "online_product") return OnlineProduct(*block);
     if (primitive == "pad_einsum") return PadEinsum(*block);
     if (primitive == "storage_align") {
       return s_.StorageAlign(*block, 0, static_cast<int>(rng_.Between(-2, 2)),
@@ -305,6 +306,36 @@ class Stepper {
     return s_.Reorder(order);
   }
 
+  // Of a product with a softmax whose exponentials are inlined.
+  absl::Status OnlineProduct(BlockRv block) {
+    auto node = s_.Get(block);
+    if (!node.ok()) return node.status();
+    const auto divisor = [&](int64_t extent) {
+      int64_t found = rng_.Between(1, extent);
+      while (extent % found != 0) --found;
+      return found;
+    };
+    int64_t rows = 1, terms = 1;
+    for (const ir::IterVar& iter : (*node)->iters) {
+      const int64_t extent = ir::AsInt(iter.dom.extent).value_or(1);
+      if (iter.type == ir::IterType::kReduce) {
+        terms = extent;
+      } else if (rows == 1) {
+        rows = extent;
+      }
+    }
+    auto shares = s_.GetProducers(block);
+    if (!shares.ok()) return shares.status();
+    for (const BlockRv share : *shares) {
+      auto makers = s_.GetProducers(share);
+      if (!makers.ok()) continue;
+      for (const BlockRv maker : *makers) s_.ComputeInline(maker).IgnoreError();
+    }
+    const int64_t tile = divisor(rows);
+    return s_.OnlineProduct(block, tile, divisor(rows / tile), divisor(terms))
+        .status();
+  }
+
   absl::Status PadEinsum(BlockRv block) {
     auto node = s_.Get(block);
     if (!node.ok()) return node.status();
@@ -376,8 +407,8 @@ class Stepper {
 // Primitives that apply to few blocks: all are tried.
 const std::vector<std::string>& RarePrimitives() {
   static const auto& names = *new std::vector<std::string>{
-      "tensorize",  "winograd",   "online_softmax", "fission",
-      "skip_zeros", "pad_einsum", "call_library"};
+      "tensorize", "winograd",   "online_softmax", "online_product",
+      "fission",   "skip_zeros", "pad_einsum",     "call_library"};
   return names;
 }
 
@@ -436,6 +467,7 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "skip_zeros",
                                                       "winograd",
                                                       "online_softmax",
+                                                      "online_product",
                                                       "pad_einsum",
                                                       "blockize",
                                                       "blockize",

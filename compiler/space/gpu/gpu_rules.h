@@ -2,6 +2,7 @@
 //
 //   split_reductions          as on CPUs
 //   inline_for_threads        elementwise blocks into their consumers
+//   chain_in_registers        attention: one pass over keys, in registers
 //   chain_for_warps           attention and the like: one kernel
 //   split_reduction_over_blocks  an alternative for long ones with few outputs
 //   tile_for_warpgroups       products on Hopper's matrix units
@@ -33,9 +34,10 @@
 
 namespace tilefarm::space {
 
-SketchRule ChainForWarps, TileForWarpgroups, TileForWarpMatrices,
-    InlineForThreads, SplitReductionOverBlocks, TileForThreads,
-    ReduceAcrossThreads, StageTransposed, ReduceInThreads, BindToThreads;
+SketchRule ChainInRegisters, ChainForWarps, TileForWarpgroups,
+    TileForWarpMatrices, InlineForThreads, SplitReductionOverBlocks,
+    TileForThreads, ReduceAcrossThreads, StageTransposed, ReduceInThreads,
+    BindToThreads;
 
 // On a block that copies into shared memory: the threads fetch together, by
 // vectors of at most this many elements.

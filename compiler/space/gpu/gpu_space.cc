@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<Schedule>> ApplyRules(const RuleContext& context,
                                                  bool first_only) {
   std::vector<Schedule> states{std::move(start)};
   for (SketchRule* const rule :
-       {SplitReductions, InlineForThreads, ChainForWarps,
+       {SplitReductions, InlineForThreads, ChainInRegisters, ChainForWarps,
         SplitReductionOverBlocks, TileForWarpgroups, TileForWarpMatrices,
         TileForThreads, InlineForThreads, ReduceAcrossThreads, StageTransposed,
         ReduceInThreads, BindToThreads}) {

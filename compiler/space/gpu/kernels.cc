@@ -12,6 +12,7 @@
 #include "compiler/arith/int_set.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/dim_align.h"
+#include "compiler/ir/matrix_units.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/tensor_box.h"
 #include "compiler/ir/thread_axis.h"
@@ -43,6 +44,7 @@ class Kernel {
       bound = true;
       int64_t& extent = extents_.insert({loop->thread_tag, 1}).first->second;
       extent = std::max(extent, ir::AsInt(loop->extent).value_or(INT64_MAX));
+      if (loop->annotations.contains(ir::kRowQuads)) lanes_ = ir::kQuadLanes;
     }
     for (const ir::ForNode* loop : loops) {
       const auto boxes = loop->annotations.find(ir::kBoxStores);
@@ -55,9 +57,10 @@ class Kernel {
         if (region.buffer->scope == "global") continue;
         accesses_[region.buffer.get()].push_back(
             {schedule::SubstituteRegion(region, schedule::BindingsOf(block)),
-             loops});
+             loops, blocks_.size()});
       }
     }
+    blocks_.push_back(loops);
   }
 
   absl::Status Check(const target::GpuLimits& limits) const {
@@ -74,17 +77,22 @@ class Kernel {
                                                         : INT64_MAX;
       if (extent > most) return Exceeds(tag, extent, most);
     }
+    threads *= lanes_;
     if (threads > limits.block_threads) {
       return Exceeds("threads of a block", threads, limits.block_threads);
     }
-    int64_t shared = 0, local = 0;
+    int64_t shared = 0;
+    std::vector<int64_t> local(blocks_.size());  // while each block runs
     for (const auto& [buffer, accesses] : accesses_) {
       const bool is_shared = buffer->scope.starts_with("shared");
       const int64_t bytes = Bytes(accesses, is_shared);
       if (is_shared) {
         shared += CeilDiv(bytes, ir::kSharedAlignment) * ir::kSharedAlignment;
       } else {
-        local += bytes;
+        const auto [first, last] = LifeOf(accesses);
+        for (size_t b = first; b <= last; ++b) {
+          local[b] += CeilDiv(bytes, lanes_);
+        }
       }
     }
     // The tiles of results that each warpgroup gives to the copy engine.
@@ -96,8 +104,9 @@ class Kernel {
       return Exceeds("bytes of shared memory", shared, limits.block_shared);
     }
     const int64_t registers = 4 * LocalRegisters(limits, threads);
-    if (local > registers) {
-      return Exceeds("bytes of registers of a thread", local, registers);
+    const int64_t most = std::ranges::max(local);
+    if (most > registers) {
+      return Exceeds("bytes of registers of a thread", most, registers);
     }
     return absl::OkStatus();
   }
@@ -106,6 +115,7 @@ class Kernel {
   struct Access {
     ir::BufferRegion region;
     LoopNodes loops;
+    size_t block;
   };
 
   absl::Status Exceeds(std::string_view what, int64_t used,
@@ -137,15 +147,42 @@ class Kernel {
     return strides ? buffer.shape[0] * strides->front() : INT32_MAX;
   }
 
-  // Each iteration of the loops around all accesses has its own copy of the
-  // buffer, but the threads of a block have one shared buffer.
-  static int64_t Bytes(const std::vector<Access>& accesses, bool shared) {
+  // The loops around all accesses.
+  static size_t CommonLoops(const std::vector<Access>& accesses) {
     size_t common = accesses[0].loops.size();
     for (const Access& access : accesses) {
       const auto end = std::ranges::mismatch(accesses[0].loops, access.loops);
       common = std::min(
           common, static_cast<size_t>(end.in1 - accesses[0].loops.begin()));
     }
+    return common;
+  }
+
+  // The blocks, from the first to the last, while which run a thread needs the
+  // buffer: those that access it, and all in a loop that keeps its values from
+  // one iteration to the next.
+  std::pair<size_t, size_t> LifeOf(const std::vector<Access>& accesses) const {
+    const size_t common = CommonLoops(accesses);
+    size_t first = accesses[0].block, last = first;
+    for (const Access& access : accesses) {
+      first = std::min(first, access.block);
+      last = std::max(last, access.block);
+      if (access.loops.size() <= common) continue;
+      for (size_t b = 0; b < blocks_.size(); ++b) {
+        if (blocks_[b].size() > common &&
+            blocks_[b][common] == access.loops[common]) {
+          first = std::min(first, b);
+          last = std::max(last, b);
+        }
+      }
+    }
+    return {first, last};
+  }
+
+  // Each iteration of the loops around all accesses has its own copy of the
+  // buffer, but the threads of a block have one shared buffer.
+  static int64_t Bytes(const std::vector<Access>& accesses, bool shared) {
+    const size_t common = CommonLoops(accesses);
     int64_t most = 0;
     for (const Access& access : accesses) {
       const ir::BufferNode& buffer = *access.region.buffer;
@@ -174,19 +211,35 @@ class Kernel {
       }
       const arith::Region hull =
           arith::RelaxRegion(analyzer, access.region, relaxed);
+      // Those of all iterations, unless they overlap; they may lie apart.
+      int64_t separate = 1;
+      for (const ir::Range& range : access.region.region) {
+        separate *= ir::AsInt(range.extent).value_or(kMostBlocksX);
+      }
+      for (const auto& [var, range] : relaxed) {
+        const bool used = std::ranges::any_of(
+            access.region.region,
+            [&](const ir::Range& r) { return ir::UsesVar(r.min, var.get()); });
+        if (used) separate *= ir::AsInt(range.extent).value_or(kMostBlocksX);
+        separate = std::min<int64_t>(separate, kMostBlocksX);
+      }
       ir::BufferNode part = buffer;
       for (size_t d = 0; d < hull.size(); ++d) {
         part.shape[d] = std::min(
             part.shape[d], ir::AsInt(hull[d].extent).value_or(part.shape[d]));
       }
-      most = std::max(most, size * PaddedElements(part));
+      most = std::max(
+          most, size * (shared ? PaddedElements(part)
+                               : std::min(PaddedElements(part), separate)));
     }
     return most;
   }
 
   std::string first_, unbound_;
   bool stores_boxes_ = false;
+  int64_t lanes_ = 1;  // that run an iteration of threadIdx.x
   std::map<std::string, int64_t> extents_;  // by axis
+  std::vector<LoopNodes> blocks_;           // the loops of each, in order
   std::map<const ir::BufferNode*, std::vector<Access>> accesses_;
 };
 

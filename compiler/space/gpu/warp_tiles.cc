@@ -32,30 +32,6 @@ std::optional<std::vector<bool>> PlainIndices(
   return uses;
 }
 
-absl::Status Fetch(schedule::Schedule& schedule, schedule::BlockRv block,
-                   int operand, const ir::VarNode* terms, schedule::LoopRv at) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
-  const size_t dims = read.region.size();
-  TF_ASSIGN_OR_RETURN(const schedule::BlockRv copy,
-                      schedule.CacheRead(block, operand, "shared"));
-  TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
-  TF_RETURN_IF_ERROR(
-      schedule.ComputeAt(copy, at, /*preserve_unit_loops=*/true));
-  // An odd multiple of 16 bytes; of words that lanes read across the terms, 8
-  // past a multiple of 32.
-  const int bytes = read.buffer->dtype.bytes();
-  const bool words =
-      bytes == 4 && !ir::UsesVar(read.region[dims - 1].min, terms);
-  if (dims > 1) {
-    TF_RETURN_IF_ERROR(
-        schedule.StorageAlign(copy, 0, static_cast<int>(dims) - 2,
-                              words ? 32 : 32 / bytes, words ? 8 : 16 / bytes));
-  }
-  return schedule.Annotate(copy, kCooperativeFetch,
-                           ir::Attr(kVectorBytes / bytes));
-}
-
 }  // namespace
 
 const ir::WarpProduct* WarpUnitFor(const ProductFactors& factors,
@@ -161,14 +137,38 @@ absl::StatusOr<BoundWarps> BindWarps(schedule::Schedule& schedule,
   return bound;
 }
 
+absl::Status FetchOperand(schedule::Schedule& schedule, schedule::BlockRv block,
+                          const WarpProductSite& product, int operand,
+                          schedule::LoopRv at) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const ir::VarNode* terms = node->iters[product.terms].var.get();
+  const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
+  const size_t dims = read.region.size();
+  TF_ASSIGN_OR_RETURN(const schedule::BlockRv copy,
+                      schedule.CacheRead(block, operand, "shared"));
+  TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
+  TF_RETURN_IF_ERROR(
+      schedule.ComputeAt(copy, at, /*preserve_unit_loops=*/true));
+  // An odd multiple of 16 bytes; of words that lanes read across the terms, 8
+  // past a multiple of 32.
+  const int bytes = read.buffer->dtype.bytes();
+  const bool words =
+      bytes == 4 && !ir::UsesVar(read.region[dims - 1].min, terms);
+  if (dims > 1) {
+    TF_RETURN_IF_ERROR(
+        schedule.StorageAlign(copy, 0, static_cast<int>(dims) - 2,
+                              words ? 32 : 32 / bytes, words ? 8 : 16 / bytes));
+  }
+  return schedule.Annotate(copy, kCooperativeFetch,
+                           ir::Attr(kVectorBytes / bytes));
+}
+
 absl::Status FetchOperands(schedule::Schedule& schedule,
                            schedule::BlockRv block,
                            const WarpProductSite& product,
                            schedule::LoopRv at) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  const ir::VarNode* terms = node->iters[product.terms].var.get();
   for (const int operand : {product.a, product.b}) {
-    TF_RETURN_IF_ERROR(Fetch(schedule, block, operand, terms, at));
+    TF_RETURN_IF_ERROR(FetchOperand(schedule, block, product, operand, at));
   }
   return absl::OkStatus();
 }

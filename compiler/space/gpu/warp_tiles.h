@@ -76,6 +76,10 @@ absl::StatusOr<BoundWarps> BindWarps(schedule::Schedule& schedule,
 absl::Status FetchOperands(schedule::Schedule& schedule,
                            schedule::BlockRv block,
                            const WarpProductSite& product, schedule::LoopRv at);
+// Likewise one of them, a read of the block.
+absl::Status FetchOperand(schedule::Schedule& schedule, schedule::BlockRv block,
+                          const WarpProductSite& product, int operand,
+                          schedule::LoopRv at);
 
 }  // namespace tilefarm::space
 

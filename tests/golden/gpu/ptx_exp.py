@@ -6,6 +6,6 @@ def main(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):
         with T.block("B"):
             vt = T.axis.spatial(128, t)
             B[vt] = T.exp(A[vt])
-# CHECK: ex2.approx.f32
-# CHECK-NOT: ex2.approx.f32
+# CHECK: ex2.approx.ftz.f32
+# CHECK-NOT: ex2.approx.ftz.f32
 # CHECK-NOT: cvt.r

@@ -126,6 +126,21 @@ llvm::Value* Arithmetic::BoundOfSum(DataType dtype, const Value& sum,
                 b_.CreateFMul(Abs(sum.value), Double(unit * std::sqrt(terms))));
 }
 
+// Each of both roundings is by half of eps at most, relative to the value or,
+// of subnormal numbers, to the least normal one.
+Value Arithmetic::AtAnyScale(DataType dtype, const Value& a) {
+  const double least =
+      dtype.code == ir::TypeCode::kBFloat ? LeastNormal(dtype) : 0x1p-14;
+  llvm::Value* size = Larger(Abs(a.value), Double(least));
+  // What is 0 is so at any scale, or too small to matter.
+  llvm::Value* more =
+      b_.CreateSelect(b_.CreateFCmpOEQ(a.value, Double(0)), Double(0),
+                      b_.CreateFMul(size, Double(Epsilon(dtype))));
+  Value result = a;
+  result.error = WhereFinite(a.value, b_.CreateFAdd(ErrorOf(a), more));
+  return result;
+}
+
 // --- Operators -----------------------------------------------------------
 
 Value Arithmetic::Binary(BinaryOp op, DataType dtype, const Value& a,

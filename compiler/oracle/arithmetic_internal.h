@@ -66,6 +66,10 @@ class Arithmetic {
   // The type of a Value of the dtype.
   llvm::Type* RegisterType(ir::DataType dtype);
 
+  // The bound of a rounded value whose exact one an implementation may round
+  // to the dtype at another scale.
+  Value AtAnyScale(ir::DataType dtype, const Value& a);
+
   // The error; 0 or false if it is null.
   llvm::Value* ErrorOf(const Value& a);
   llvm::Value* Double(double value);

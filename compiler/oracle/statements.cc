@@ -40,6 +40,15 @@ bool Updates(const ir::StoreNode& store) {
   return own_loads(store.value) == 1 && !in_call;
 }
 
+// Whether the value, however it is rounded, is a quotient of floats.
+bool IsQuotient(const Expr& value) {
+  if (const auto* cast = As<ir::CastNode>(value)) {
+    return cast->value->dtype.is_float() && IsQuotient(cast->value);
+  }
+  const auto* ratio = As<ir::BinaryNode>(value);
+  return ratio != nullptr && ratio->op == ir::BinaryOp::kDiv;
+}
+
 bool Reduces(const ir::BlockNode& block) {
   return std::any_of(
       block.iters.begin(), block.iters.end(),
@@ -179,6 +188,11 @@ void Translator::EmitStore(const ir::StoreNode& store) {
   math_.set_unrounded(false);
   if (!accumulates && buffer->dtype.is_float() && buffer->dtype.bits == 16) {
     value = math_.Round(buffer->dtype, value);
+    // What it is divided by may as well divide what is made from it.
+    if (value.error != nullptr && !IsParameter(buffer) &&
+        IsQuotient(store.value)) {
+      value = math_.AtAnyScale(buffer->dtype, value);
+    }
   }
   llvm::Value* stored = place.own_format
                             ? math_.ToMemory(buffer->dtype, value.value)

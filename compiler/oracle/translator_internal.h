@@ -2,6 +2,7 @@
 #ifndef TILEFARM_COMPILER_ORACLE_TRANSLATOR_INTERNAL_H_
 #define TILEFARM_COMPILER_ORACLE_TRANSLATOR_INTERNAL_H_
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <unordered_map>
@@ -94,6 +95,11 @@ class Translator {
   T Fail(const std::string& message, T result) {
     if (status_.ok()) status_ = absl::InvalidArgumentError(message);
     return result;
+  }
+  bool IsParameter(const ir::BufferNode* buffer) const {
+    return std::any_of(
+        function_.params.begin(), function_.params.end(),
+        [&](const ir::Buffer& param) { return param.get() == buffer; });
   }
   bool IsAccumulator(const ir::BufferNode* buffer) const {
     return found_.accumulators.contains(buffer);

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/rng.h"
 #include "compiler/ir/printer.h"
 #include "tests/oracle/oracle_test_support.h"
@@ -242,6 +244,49 @@ TEST(Oracle, NumbersAwayFromBoundariesOfRoundingAreExact) {
   const auto exact =
       std::count(oracle->bounds[1].begin(), oracle->bounds[1].end(), 0.0);
   EXPECT_GT(exact, 990);
+}
+
+// Shares of a sum may be rounded before they are divided by it.
+TEST(Oracle, IntermediateQuotientsAreRoundedAtAnyScale) {
+  const auto bounds = [](const char* share, const char* place) {
+    const ir::PrimFuncPtr function = Parse(
+        R"(A: T.Buffer((1000,), "float32"), P: T.Buffer((1000,), "float16"), B: T.Buffer((1000,), "float32"))",
+        absl::StrReplaceAll(R"(
+    X = T.alloc_buffer((1000,), "float16")
+    for i in range(1000):
+        with T.block("X"):
+            vi = T.axis.spatial(1000, i)
+            PLACE[vi] = T.Cast("float16", SHARE)
+    for i in range(1000):
+        with T.block("B"):
+            vi = T.axis.spatial(1000, i)
+            B[vi] = T.Cast("float32", PLACE[vi])
+)",
+                            {{"SHARE", share}, {"PLACE", place}}));
+    const auto oracle = RunOracle(function, RandomInputs(*function, 5));
+    EXPECT_TRUE(oracle.ok()) << oracle.status();
+    const std::vector<float> values = ValuesOf<float>(oracle->buffers[2]);
+    std::vector<double> shares;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] == 0) continue;
+      shares.push_back(static_cast<double>(oracle->bounds[2][i]) /
+                       std::abs(values[i]));
+    }
+    std::sort(shares.begin(), shares.end());
+    EXPECT_GT(shares.size(), 900);
+    return shares;
+  };
+  // Half a unit of the last place of either rounding.
+  const auto quotients = bounds("A[vi] / T.float32(3)", "X");
+  EXPECT_GE(quotients.front(), 0x1p-10);
+  EXPECT_LT(quotients[quotients.size() / 2], 0x1.01p-10);
+  // The program's results, and products, are rounded as they are.
+  for (const auto& [share, place] :
+       {std::pair{"A[vi] / T.float32(3)", "P"},
+        std::pair{"A[vi] * T.float32(0.3)", "X"}}) {
+    const auto exact = bounds(share, place);
+    EXPECT_LT(exact[exact.size() / 2], 0x1p-20) << share;
+  }
 }
 
 TEST(Oracle, RefusesWhatIsNoProgramAsWritten) {

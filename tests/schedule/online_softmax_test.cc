@@ -181,6 +181,9 @@ TEST(OnlineSoftmax, ComputesTheSameButForRounding) {
         ExpectSameButForRounding(sum.Text(), Trace(chunk, lanes), numbers,
                                  terms);
       }
+      // Relative to the largest exponent times a constant.
+      sum.term = "T.exp((A[vi, vk] - M[vi]) * T.float32(0.25))";
+      ExpectSameButForRounding(sum.Text(), Trace(8, 4), numbers, terms);
     }
   }
 }
@@ -260,6 +263,9 @@ TEST(OnlineSoftmax, RefusesOtherChunks) {
 TEST(OnlineSoftmax, RefusesOtherSums) {
   SoftmaxProgram sum;
   sum.term = "A[vi, vk] - M[vi]";
+  ExpectRefused(sum.Text(), Trace(8, 4), kIllegal,
+                {"no sum of exp(x - largest)"});
+  sum.term = "T.exp((A[vi, vk] - M[vi]) * A[vi, vk])";
   ExpectRefused(sum.Text(), Trace(8, 4), kIllegal,
                 {"no sum of exp(x - largest)"});
   sum.term = "T.exp(A[vi, vk] + M[vi])";

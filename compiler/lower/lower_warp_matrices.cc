@@ -217,9 +217,12 @@ class WarpCode {
       if (second) index = index + LaneDiv(16) * (*second - offset);
       return LoadMatrix(b, index, second ? 4 : 2, transposed);
     }
-    const Expr mine =
-        base + LaneDiv(4) * b.apart + LaneMod(4) * (4 / bytes(false) * b.term);
-    return Op(MachineOp::kConcat, {Word(b, mine), Word(b, mine + chunk_terms)});
+    // Beside 32-bit registers every second term of 8 (warp_matrix_nest.h).
+    const bool pairs = a_loads_ == Loads::kRegisters && bytes(false) == 4;
+    const int64_t apart = pairs ? 2 * b.term : 4 / bytes(false) * b.term;
+    const Expr mine = base + LaneDiv(4) * b.apart + LaneMod(4) * apart;
+    return Op(MachineOp::kConcat,
+              {Word(b, mine), Word(b, mine + (pairs ? b.term : chunk_terms))});
   }
 
   Fragments Load(const WarpMatrixNest::Step& step, Scope& scope) {

@@ -158,12 +158,15 @@ class ColumnDivider {
         TF_RETURN_IF_ERROR(s.product ? Seed(s) : Propagate(s));
       }
     } while (changed_);
-    for (const auto& [buffer, dim] : out_.dims) {
-      if (buffer->shape[dim] % kQuadColumns != 0) {
+    for (const QuadStatement& s : found.statements) {
+      const auto dim = out_.dims.find(s.store->buffer.get());
+      if (dim == out_.dims.end()) continue;
+      const int64_t columns = dim->first->shape[dim->second];
+      if (columns % kQuadColumns != 0) {
         return RefuseBuffer(
-            *buffer,
-            absl::StrCat("it has ", buffer->shape[dim],
-                         " columns, not a multiple of ", kQuadColumns));
+            *dim->first,
+            absl::StrCat("it has ", columns, " columns, not a multiple of ",
+                         kQuadColumns));
       }
     }
     for (const QuadAccess& load : found.elsewhere) {

@@ -326,20 +326,21 @@ class NestAnalyzer {
   absl::Status FindRegisterSteps(const LaneIndex& a, const LaneIndex& b) {
     const ir::WarpProduct& unit =
         ir::kWarpProducts[static_cast<size_t>(out_.unit)];
-    if (unit.a.bytes() != 2) {
+    if (unit.a.bytes() < 2) {
       return Refuse(
-          absl::StrCat("an operand in registers has 16-bit numbers, "
+          absl::StrCat("an operand in registers has numbers of 16 or 32 bits, "
                        "not ",
                        unit.a.ToString()));
     }
+    const int64_t own = unit.terms / ir::kQuadLanes;
     auto left = Offsets(nest_, term_loops_, a, b);
     const auto refuse = [] {
       return Refuse(
           "a thread does not have 2 of every 8 terms of the operand in "
           "registers, side by side with those of the next 8");
     };
-    if (left.size() < 4 || !quad_loop_ ||
-        !ir::IsConstInt(nest_.loops[*quad_loop_]->extent, 4)) {
+    if (static_cast<int64_t>(left.size()) < own || !quad_loop_ ||
+        !ir::IsConstInt(nest_.loops[*quad_loop_]->extent, ir::kQuadLanes)) {
       return refuse();
     }
     out_.a.term = 1;
@@ -347,7 +348,7 @@ class NestAnalyzer {
     if (b.loops[*quad_loop_] != 2 * out_.b.term) return refuse();
     while (!left.empty()) {
       const auto [x, y] = *left.begin();
-      for (int64_t i = 0; i < 4; ++i) {
+      for (int64_t i = 0; i < own; ++i) {
         const auto found = left.find(x + i);
         if (found == left.end() ||
             found->second != y + (i / 2 * 8 + i % 2) * out_.b.term) {

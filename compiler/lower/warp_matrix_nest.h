@@ -26,9 +26,11 @@ LoopNest PerfectNest(const ir::ForNode& outermost);
 //   a.term]
 //
 // and likewise element t, c of operand b. The bases do not depend on the lane.
-// Operand a may instead be in registers, of 16-bit numbers: each lane has what
-// it needs of an instruction's terms side by side, in the order of its
-// registers' chunks (ir/matrix_units.h).
+// Operand a may instead be in registers: each lane has what it needs of an
+// instruction's terms side by side, 2 of every 8. Of 16-bit numbers these are
+// the two of a register, in the order of the registers' chunks
+// (ir/matrix_units.h). 32-bit ones have registers of their own; the terms of a
+// chunk are then every second one of 8, of operand b as well.
 struct WarpMatrixNest {
   struct Operand {
     ir::Buffer buffer;

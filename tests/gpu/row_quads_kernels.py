@@ -60,34 +60,45 @@ def program(k):
     chunk = f"vc = T.axis.reduce({chunks}, c)"
     depth = [("d0", f"range({k.d // 8})"), ("d1", "range(8)")] if split else [
         ("d", f"range({k.d})")]
+    # The terms of an instruction, which of a row are 32 bytes.
+    step, unit = (8, "mma.3xtf32") if k.dtype == "float32" else (16, "mma")
+    vector = step // 2
     element = f"vd = T.axis.spatial({k.d}, {'d0 * 8 + d1' if split else 'd'})"
 
     out = Text()
 
     def fetch(indent, name, source, first, count):
-        per_thread = count * k.d // (k.warps * 64)
-        place = f"i * {k.warps * 64} + y1 * 64 + x1 * 8 + v"
+        per_thread = count * k.d // (k.warps * 8 * vector)
+        place = (f"i * {k.warps * 8 * vector} + y1 * {8 * vector} + "
+                 f"x1 * {vector} + v")
         out.block(
             indent,
             [("i", f"range({per_thread})"),
              ("y1", f'T.thread_binding({k.warps}, thread="threadIdx.y")'),
              ("x1", 'T.thread_binding(8, thread="threadIdx.x")'),
-             ("v", "T.vectorized(8)")], name,
+             ("v", f"T.vectorized({vector})")], name,
             [f"vi = T.axis.spatial({k.n}, {first} + ({place}) // {k.d})",
              f"vk = T.axis.spatial({k.d}, ({place}) % {k.d})",
              f"T.reads({source}[vi, vk])", f"T.writes({name}[vi, vk])",
-             'T.block_attr({"buffer_dim_align": [[0, 0, 16, 8]]})'],
+             f'T.block_attr({{"buffer_dim_align": [[0, 0, {step}, {vector}]]}})'],
             [f"{name}[vi, vk] = {source}[vi, vk]"])
+
+    def cast(value):
+        return (value if k.dtype == "float32" else
+                f'T.Cast("float32", {value})')
+
+    def rounded(value):
+        return (value if k.dtype == "float32" else
+                f'T.Cast("{k.dtype}", {value})')
 
     def product(indent, name, term, terms, column_loop, axes, sums, a, b):
         nest = [t, column_loop]
-        inner = (f"{term}1", "T.serial(16, annotations="
-                 '{"tilefarm.warp_matrix": "mma"})')
-        nest = ([(f"{term}0", f"range({terms // 16})")] +
+        inner = (f"{term}1", f"T.serial({step}, annotations="
+                 f'{{"tilefarm.warp_matrix": "{unit}"}})')
+        nest = ([(f"{term}0", f"range({terms // step})")] +
                 ([inner] + nest if k.terms == "outside" else nest + [inner]))
         out.block(indent, nest, name, axes,
-                  [f'{sums} = {sums} + T.Cast("float32", {a}) * '
-                   f'T.Cast("float32", {b})'], [f"{sums} = T.float32(0)"])
+                  [f"{sums} = {sums} + {cast(a)} * {cast(b)}"], [f"{sums} = T.float32(0)"])
 
     n2 = f"({k.n}, {k.n})"
     mask = f', B: T.Buffer({n2}, "float16")' if k.mask == "tensor" else ""
@@ -127,7 +138,7 @@ def main(Q: {matrix}, K: {matrix}, V: {matrix}{mask}, A: {matrix}):
     fetch(20, "Vs", "V", f"c * {k.c}", k.c)
     product(20, "S", "k", k.d, ("j", f"range({k.c})"),
             [row, f"vj = T.axis.spatial({k.n}, c * {k.c} + j)",
-             f"vk = T.axis.reduce({k.d}, k0 * 16 + k1)"], "S[vi, vj]",
+             f"vk = T.axis.reduce({k.d}, k0 * {step} + k1)"], "S[vi, vj]",
             f"{queries}[vi, vk]", "Ks[vj, vk]")
     scores = "S"
     if k.mask:
@@ -159,17 +170,17 @@ def main(Q: {matrix}, K: {matrix}, V: {matrix}{mask}, A: {matrix}):
     out.block(20, [t], "D", [row, chunk],
               ["D[vi] = D[vi] * F[vi] + Dp[vi, vc]"], ["D[vi] = T.float32(0)"])
     out.block(20, [t] + columns, "P", [row, column],
-              [f'P[vi, vj] = T.Cast("{k.dtype}", {value("vj")})'])
+              [f"P[vi, vj] = {rounded(value('vj'))}"])
     product(20, "Op", "j", k.c, ("d", f"range({k.d})"),
             [row, f"vc = T.axis.spatial({chunks}, c)",
              f"vd = T.axis.spatial({k.d}, d)",
-             f"vj = T.axis.reduce({k.c}, j0 * 16 + j1)"], "Op[vi, vc, vd]",
+             f"vj = T.axis.reduce({k.c}, j0 * {step} + j1)"], "Op[vi, vc, vd]",
             f"P[vi, {in_chunk}]", f"Vs[{in_chunk}, vd]")
     out.block(20, [t] + depth, "O", [row, chunk, element],
               ["O[vi, vd] = O[vi, vd] * F[vi] + Op[vi, vc, vd]"],
               ["O[vi, vd] = T.float32(0)"])
     out.block(16, [t] + depth, "A", [row, element],
-              [f'A[vi, vd] = T.Cast("{k.dtype}", O[vi, vd] / D[vi])'])
+              [f"A[vi, vd] = {rounded('O[vi, vd] / D[vi]')}"])
     return "\n".join(out.lines) + "\n"
 
 

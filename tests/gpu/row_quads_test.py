@@ -31,6 +31,9 @@ CHECKED = [
     "n=64 dtype=bfloat16 queries=registers stages=2",
     "n=64 d=16 terms=outside warps=4 tall=2 c=64 scores=inlined",
     "n=64 queries=registers columns=split mask=causal",
+    "n=64 dtype=float32 stages=2",
+    "n=64 dtype=float32 d=32 tall=4 warps=1 mask=causal columns=split",
+    "n=96 dtype=float32 warps=3 c=48 terms=outside mask=tensor scores=inlined",
 ]
 # With the number of products, of loads and of barriers in the loop.
 ASSEMBLED = [
@@ -46,7 +49,9 @@ def matrix(dtype, rows, columns, rng):
     data, values = b"", []
     for _ in range(rows):
         row = [rng.gauss(0, 1) for _ in range(columns)]
-        if dtype == "float16":
+        if dtype == "float32":
+            part = struct.pack(f"<{columns}f", *row)
+        elif dtype == "float16":
             part = struct.pack(f"<{columns}e", *row)
         else:
             part = b"".join(struct.pack("<f", x)[2:] for x in row)
@@ -57,6 +62,8 @@ def matrix(dtype, rows, columns, rng):
 
 def decode(dtype, data):
     count = len(data) // 2
+    if dtype == "float32":
+        return struct.unpack(f"<{count // 2}f", data)
     if dtype == "float16":
         return struct.unpack(f"<{count}e", data)
     return [struct.unpack("<f", b"\0\0" + data[2 * i:2 * i + 2])[0]
@@ -91,13 +98,16 @@ def check(tunec, name, rng):
     expected = attention(k, *(values for _, values in tensors[:3]),
                          tensors[3][1] if k.mask == "tensor" else None)
     largest = max(map(abs, expected))
-    # Probabilities and the result are 16-bit numbers.
-    bound = largest * (2 ** -10 if k.dtype == "float16" else 2 ** -7)
+    # Probabilities and the result are such numbers; tf32 in two parts has 21
+    # bits.
+    bound = largest * {"float16": 2 ** -10, "bfloat16": 2 ** -7,
+                       "float32": 2 ** -17}[k.dtype]
     for kind in artifacts.KINDS:
         path = f"{kind}_{name.replace(' ', '_')}.so"
         subprocess.run([tunec, "kernel.py", "--target", kind + ":sm_80",
                         "--as-is", "-o", path], check=True)
-        out = ctypes.create_string_buffer(2 * k.n * k.d)
+        out = ctypes.create_string_buffer(
+            (4 if k.dtype == "float32" else 2) * k.n * k.d)
         failure = artifacts.call(path, *(data for data, _ in tensors), out)
         if failure:
             raise AssertionError(f"{path}: {failure}")

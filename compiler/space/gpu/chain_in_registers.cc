@@ -76,8 +76,9 @@ absl::Status UseUnit(Schedule& schedule, BlockRv block,
                            ir::Attr(std::string(unit.annotation)));
 }
 
-bool IsHalf(const std::optional<WarpProductSite>& site) {
-  return site && !site->unit->split && site->unit->a.bytes() == 2;
+// Whether sums in registers may become the first operand.
+bool ChainsInRegisters(const std::optional<WarpProductSite>& site) {
+  return site && site->unit->a.is_float() && site->unit->a.bytes() >= 2;
 }
 
 absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
@@ -85,7 +86,8 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
   const target::GpuLimits& limits = *context.target.gpu;
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   const std::optional<WarpProductSite> product = FindWarpProduct(*node, limits);
-  if (!IsHalf(product)) return absl::FailedPreconditionError("no unit");
+  if (!ChainsInRegisters(product))
+    return absl::FailedPreconditionError("no unit");
   const ir::Buffer values = node->reads[static_cast<size_t>(product->b)].buffer;
   const int64_t m = IterExtent(node->iters[product->rows]);
   const int64_t n = IterExtent(node->iters[product->columns]);
@@ -100,7 +102,9 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
   // More blocks of threads by default, where there would be few: first of
   // fewer rows for each warp, then of fewer warps.
   const int64_t all = ProductOf(*node, ir::IterType::kSpatial) / n / kRowsApart;
-  int64_t first_rows = kFirstRows, first_warps = kFirstWarps;
+  // Of two parts of each operand there are twice as many.
+  int64_t first_rows = product->unit->split ? kFirstRows / 2 : kFirstRows;
+  int64_t first_warps = kFirstWarps;
   while (first_rows > 2 && all < kEnoughBlocks * first_rows * first_warps) {
     first_rows /= 2;
   }
@@ -124,7 +128,7 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
                 result = blocks[OnlineBlocks::kResult];
   TF_ASSIGN_OR_RETURN(node, schedule.Get(scores));
   const std::optional<WarpProductSite> inner = FindWarpProduct(*node, limits);
-  if (!IsHalf(inner)) {
+  if (!ChainsInRegisters(inner)) {
     return absl::FailedPreconditionError("no chain of products");
   }
   // The same product, chunk by chunk.
@@ -173,7 +177,8 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
   TF_RETURN_IF_ERROR(FetchOperand(schedule, scores, *inner, inner->a, threads));
   TF_RETURN_IF_ERROR(
       FetchOperand(schedule, scores, *inner, inner->b, loops[chunks]));
-  return FetchOperand(schedule, part, outer, outer.b, loops[chunks]);
+  return FetchOperand(schedule, part, outer, outer.b, loops[chunks],
+                      /*second_terms=*/outer.unit->a.bytes() == 4);
 }
 
 }  // namespace
@@ -196,7 +201,7 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
 // The first alternative: nothing but rows of Q and of the result is read or
 // written once for each row, whatever the number of keys.
 Alternatives ChainInRegisters(const RuleContext& context, RuleSite site) {
-  if (!IsHalf(FindWarpProduct(*site.node, *context.target.gpu))) {
+  if (!ChainsInRegisters(FindWarpProduct(*site.node, *context.target.gpu))) {
     return DoesNotApply();
   }
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));

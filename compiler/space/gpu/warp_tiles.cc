@@ -139,7 +139,7 @@ absl::StatusOr<BoundWarps> BindWarps(schedule::Schedule& schedule,
 
 absl::Status FetchOperand(schedule::Schedule& schedule, schedule::BlockRv block,
                           const WarpProductSite& product, int operand,
-                          schedule::LoopRv at) {
+                          schedule::LoopRv at, bool second_terms) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   const ir::VarNode* terms = node->iters[product.terms].var.get();
   const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
@@ -149,15 +149,16 @@ absl::Status FetchOperand(schedule::Schedule& schedule, schedule::BlockRv block,
   TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
   TF_RETURN_IF_ERROR(
       schedule.ComputeAt(copy, at, /*preserve_unit_loops=*/true));
-  // An odd multiple of 16 bytes; of words that lanes read across the terms, 8
-  // past a multiple of 32.
+  // An odd multiple of 16 bytes; of words that lanes read across the terms, as
+  // many past a multiple of 32 as four rows of lanes need apart: 8, and 4 of
+  // every second row.
   const int bytes = read.buffer->dtype.bytes();
   const bool words =
       bytes == 4 && !ir::UsesVar(read.region[dims - 1].min, terms);
   if (dims > 1) {
-    TF_RETURN_IF_ERROR(
-        schedule.StorageAlign(copy, 0, static_cast<int>(dims) - 2,
-                              words ? 32 : 32 / bytes, words ? 8 : 16 / bytes));
+    TF_RETURN_IF_ERROR(schedule.StorageAlign(
+        copy, 0, static_cast<int>(dims) - 2, words ? 32 : 32 / bytes,
+        words ? (second_terms ? 4 : 8) : 16 / bytes));
   }
   return schedule.Annotate(copy, kCooperativeFetch,
                            ir::Attr(kVectorBytes / bytes));

@@ -76,10 +76,11 @@ absl::StatusOr<BoundWarps> BindWarps(schedule::Schedule& schedule,
 absl::Status FetchOperands(schedule::Schedule& schedule,
                            schedule::BlockRv block,
                            const WarpProductSite& product, schedule::LoopRv at);
-// Likewise one of them, a read of the block.
+// Likewise one of them, a read of the block. `second_terms`: lanes read every
+// second term (lower/warp_matrix_nest.h).
 absl::Status FetchOperand(schedule::Schedule& schedule, schedule::BlockRv block,
                           const WarpProductSite& product, int operand,
-                          schedule::LoopRv at);
+                          schedule::LoopRv at, bool second_terms = false);
 
 }  // namespace tilefarm::space
 

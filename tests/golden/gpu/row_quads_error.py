@@ -6,8 +6,8 @@
 # RUN-FAIL: --stage matrices --target cuda:sm_80 --function element | --check-prefix=ELEMENT
 # RUN-FAIL: --stage matrices --target cuda:sm_80 --function shared_loop | --check-prefix=SHARED_LOOP
 # RUN-FAIL: --stage matrices --target cuda:sm_80 --function same_element | --check-prefix=SAME_ELEMENT
-# RUN-FAIL: --stage matrices --target cuda:sm_80 --function wide | --check-prefix=WIDE
-# RUN-FAIL: --stage matrices --target opencl --function wide | --check-prefix=OPENCL
+# RUN-FAIL: --stage matrices --target cuda:sm_80 --function integers | --check-prefix=INTEGERS
+# RUN-FAIL: --stage matrices --target opencl --function integers | --check-prefix=OPENCL
 @I.ir_module
 class Module:
     @T.prim_func
@@ -763,14 +763,14 @@ class Module:
                             Z[vi, vj // 2] = S[vi, vj]
 
     @T.prim_func
-    def wide(Q: T.Buffer((32, 16), "float32"), K: T.Buffer((32, 16), "float32"), V: T.Buffer((32, 16), "float32"), A: T.Buffer((32, 16), "float32")):
+    def integers(Q: T.Buffer((32, 16), "float32"), K: T.Buffer((32, 16), "float32"), V: T.Buffer((32, 16), "int8"), A: T.Buffer((32, 16), "int32")):
         Qs = T.alloc_buffer((32, 16), "float32", scope="shared")
         Ks = T.alloc_buffer((32, 16), "float32", scope="shared")
-        Vs = T.alloc_buffer((32, 16), "float32", scope="shared")
+        Vs = T.alloc_buffer((32, 16), "int8", scope="shared")
         S = T.alloc_buffer((32, 32), "float32", scope="local")
         M = T.alloc_buffer((32,), "float32", scope="local")
-        P = T.alloc_buffer((32, 32), "float32", scope="local")
-        O = T.alloc_buffer((32, 16), "float32", scope="local")
+        P = T.alloc_buffer((32, 32), "int8", scope="local")
+        O = T.alloc_buffer((32, 16), "int32", scope="local")
         for b in T.thread_binding(2, thread="blockIdx.x"):
             for x in T.thread_binding(8, thread="threadIdx.x", annotations={"tilefarm.row_quads": 1}):
                 for i in range(4):
@@ -830,20 +830,20 @@ class Module:
                             vj = T.axis.spatial(32, j)
                             T.reads(S[vi, vj], M[vi])
                             T.writes(P[vi, vj])
-                            P[vi, vj] = S[vi, vj] - M[vi]
-                for j0 in range(2):
-                    for j1 in T.serial(16, annotations={"tilefarm.warp_matrix": "mma.3xtf32"}):
+                            P[vi, vj] = T.Cast("int8", S[vi, vj] - M[vi])
+                for j0 in range(1):
+                    for j1 in T.serial(32, annotations={"tilefarm.warp_matrix": "mma"}):
                         for t in range(2):
                             for d in range(16):
                                 with T.block("O"):
                                     vi = T.axis.spatial(32, b * 16 + t * 8 + x)
                                     vd = T.axis.spatial(16, d)
-                                    vj = T.axis.reduce(32, j0 * 16 + j1)
+                                    vj = T.axis.reduce(32, j0 * 32 + j1)
                                     T.reads(P[vi, vj], Vs[vj, vd])
                                     T.writes(O[vi, vd])
                                     with T.init():
-                                        O[vi, vd] = T.float32(0)
-                                    O[vi, vd] = O[vi, vd] + P[vi, vj] * Vs[vj, vd]
+                                        O[vi, vd] = T.int32(0)
+                                    O[vi, vd] = O[vi, vd] + T.Cast("int32", P[vi, vj]) * T.Cast("int32", Vs[vj, vd])
                 for t in range(2):
                     for d in range(16):
                         with T.block("A"):
@@ -860,5 +860,5 @@ class Module:
 # ELEMENT: loop j: tilefarm.row_quads: it is over columns, and a store to G in it is not
 # SHARED_LOOP: buffer G: tilefarm.row_quads: the loops over the columns that it combines have to be around nothing else
 # SAME_ELEMENT: buffer Z: tilefarm.row_quads: lanes would write the same element in different iterations of loop j
-# WIDE: loop j1_group: tilefarm.warp_matrix: an operand in registers has 16-bit numbers, not float32
+# INTEGERS: tilefarm.warp_matrix: an operand in registers has numbers of 16 or 32 bits, not int8
 # OPENCL: loop threadIdx_x: tilefarm.row_quads: the target cannot exchange values within a warp

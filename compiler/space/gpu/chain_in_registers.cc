@@ -8,8 +8,10 @@
 #include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/matrix_units.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/gpu/kernels.h"
 #include "compiler/space/gpu/warp_tiles.h"
 #include "compiler/space/postprocs.h"
 
@@ -81,63 +83,135 @@ bool ChainsInRegisters(const std::optional<WarpProductSite>& site) {
   return site && site->unit->a.is_float() && site->unit->a.bytes() >= 2;
 }
 
-absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
-                         BlockRv block) {
-  const target::GpuLimits& limits = *context.target.gpu;
+// A chain of two products: sums of `terms` scores for each of `columns`, where
+// a score is a sum of `depth` products.
+struct ChainShape {
+  WarpProductSite outer;  // of the program's block
+  ir::Buffer values;      // the other operand
+  int64_t rows = 0, columns = 0, terms = 0, depth = 0;
+  int64_t bytes = 0;  // of an element of the operands
+};
+
+// The first product by way of the blocks that online_product would make.
+absl::StatusOr<ChainShape> ShapeOf(Schedule schedule, BlockRv block,
+                                   const target::GpuLimits& limits) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   const std::optional<WarpProductSite> product = FindWarpProduct(*node, limits);
-  if (!ChainsInRegisters(product))
+  if (!ChainsInRegisters(product)) {
     return absl::FailedPreconditionError("no unit");
-  const ir::Buffer values = node->reads[static_cast<size_t>(product->b)].buffer;
-  const int64_t m = IterExtent(node->iters[product->rows]);
-  const int64_t n = IterExtent(node->iters[product->columns]);
-  const int64_t terms = IterExtent(node->iters[product->terms]);
-  if (m % (2 * kRowsApart) != 0 || n % kUnitColumns != 0 ||
-      terms % kLeastChunk != 0) {
-    return absl::FailedPreconditionError("no tiles divide it");
   }
-  const int64_t most_rows = PowerOf(m / kRowsApart, kMostRows);
-  const int64_t most_warps = PowerOf(m / kRowsApart / most_rows, kMostWarps);
-  const int64_t most_chunk = PowerOf(terms, kMostChunk);
-  // More blocks of threads by default, where there would be few: first of
-  // fewer rows for each warp, then of fewer warps.
-  const int64_t all = ProductOf(*node, ir::IterType::kSpatial) / n / kRowsApart;
-  // Of two parts of each operand there are twice as many.
-  int64_t first_rows = product->unit->split ? kFirstRows / 2 : kFirstRows;
-  int64_t first_warps = kFirstWarps;
-  while (first_rows > 2 && all < kEnoughBlocks * first_rows * first_warps) {
-    first_rows /= 2;
-  }
-  while (first_warps > 1 && all < kEnoughBlocks * first_rows * first_warps) {
-    first_warps /= 2;
-  }
-  TF_ASSIGN_OR_RETURN(const ExprRv rows,
-                      SamplePower(schedule, 2, most_rows, first_rows));
-  TF_ASSIGN_OR_RETURN(const ExprRv warps,
-                      SamplePower(schedule, 1, most_warps, first_warps));
-  TF_ASSIGN_OR_RETURN(const ExprRv chunk, SamplePower(schedule, kLeastChunk,
-                                                      most_chunk, kFirstChunk));
-  TF_RETURN_IF_ERROR(InlineExponentials(schedule, block));
+  ChainShape shape{.outer = *product};
+  shape.values = node->reads[static_cast<size_t>(product->b)].buffer;
+  shape.rows = IterExtent(node->iters[product->rows]);
+  shape.columns = IterExtent(node->iters[product->columns]);
+  shape.terms = IterExtent(node->iters[product->terms]);
   TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> blocks,
-                      schedule.OnlineProduct(block, rows, kRowsApart, chunk));
+                      schedule.OnlineProduct(block, int64_t{1}, 1, int64_t{1}));
   if (blocks.size() != OnlineBlocks::kCount) {
     return absl::FailedPreconditionError("no block makes the scores");
   }
+  TF_ASSIGN_OR_RETURN(node, schedule.Get(blocks[OnlineBlocks::kScores]));
+  const std::optional<WarpProductSite> inner = FindWarpProduct(*node, limits);
+  if (!ChainsInRegisters(inner)) {
+    return absl::FailedPreconditionError("no chain of products");
+  }
+  shape.depth = IterExtent(node->iters[inner->terms]);
+  shape.bytes = std::max(product->unit->a.bytes(), inner->unit->a.bytes());
+  if (shape.rows % (2 * kRowsApart) != 0 || shape.columns % kUnitColumns != 0 ||
+      shape.terms % kLeastChunk != 0 || shape.depth % inner->unit->terms != 0) {
+    return absl::FailedPreconditionError("no tiles divide it");
+  }
+  return shape;
+}
+
+// Rows of each thread that stands for a quad, warps of a block, and scores and
+// copies of a chunk.
+struct OnlineTile {
+  int64_t rows, warps, chunk, stages;
+};
+
+// Whether a lane's registers hold its part of the scores and exponentials, or
+// of both results, and a block's memory the operands.
+bool FitsIn(const target::GpuLimits& limits, const ChainShape& shape,
+            const OnlineTile& tile) {
+  const int64_t lane =
+      tile.rows *
+      std::max(2 * tile.chunk + shape.columns,
+               2 * shape.columns + tile.chunk * shape.bytes / 4) /
+      ir::kQuadLanes;
+  const int64_t padding = kVectorBytes / shape.bytes;
+  const int64_t shared =
+      tile.rows * kRowsApart * tile.warps * (shape.depth + padding) +
+      tile.stages * tile.chunk * (shape.depth + shape.columns + 2 * padding);
+  return lane <= LocalRegisters(limits, tile.warps * ir::kWarpLanes) &&
+         shared * shape.bytes <= limits.block_shared;
+}
+
+// By default tiles that fit, and smaller ones rather than too few blocks: first
+// of fewer rows, then of fewer warps.
+absl::StatusOr<OnlineTile> FirstTile(const target::GpuLimits& limits,
+                                     const ChainShape& shape, int64_t blocks,
+                                     const OnlineTile& most) {
+  OnlineTile tile{std::min(kFirstRows, most.rows),
+                  std::min(kFirstWarps, most.warps),
+                  std::min(kFirstChunk, most.chunk), kFirstStages};
+  // There are twice as many operands, each in two parts.
+  if (shape.outer.unit->split) tile.rows = 2;
+  while (tile.rows > 2 && blocks < kEnoughBlocks * tile.rows * tile.warps) {
+    tile.rows /= 2;
+  }
+  while (tile.warps > 1 && blocks < kEnoughBlocks * tile.rows * tile.warps) {
+    tile.warps /= 2;
+  }
+  while (!FitsIn(limits, shape, tile)) {
+    if (tile.rows > 2) {
+      tile.rows /= 2;
+    } else if (tile.chunk > kLeastChunk) {
+      tile.chunk /= 2;
+    } else if (tile.stages > 1) {
+      --tile.stages;
+    } else {
+      return absl::FailedPreconditionError("no tile fits");
+    }
+  }
+  return tile;
+}
+
+absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
+                         BlockRv block) {
+  const target::GpuLimits& limits = *context.target.gpu;
+  TF_RETURN_IF_ERROR(InlineExponentials(schedule, block));
+  TF_ASSIGN_OR_RETURN(const ChainShape shape, ShapeOf(schedule, block, limits));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  OnlineTile most{.rows = PowerOf(shape.rows / kRowsApart, kMostRows),
+                  .chunk = PowerOf(shape.terms, kMostChunk)};
+  most.warps = PowerOf(shape.rows / kRowsApart / most.rows, kMostWarps);
+  TF_ASSIGN_OR_RETURN(const OnlineTile first,
+                      FirstTile(limits, shape,
+                                ProductOf(*node, ir::IterType::kSpatial) /
+                                    shape.columns / kRowsApart,
+                                most));
+  TF_ASSIGN_OR_RETURN(const ExprRv rows,
+                      SamplePower(schedule, 2, most.rows, first.rows));
+  TF_ASSIGN_OR_RETURN(const ExprRv warps,
+                      SamplePower(schedule, 1, most.warps, first.warps));
+  TF_ASSIGN_OR_RETURN(const ExprRv chunk, SamplePower(schedule, kLeastChunk,
+                                                      most.chunk, first.chunk));
+  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> blocks,
+                      schedule.OnlineProduct(block, rows, kRowsApart, chunk));
   const BlockRv scores = blocks[OnlineBlocks::kScores],
                 part = blocks[OnlineBlocks::kProductPart],
                 result = blocks[OnlineBlocks::kResult];
   TF_ASSIGN_OR_RETURN(node, schedule.Get(scores));
   const std::optional<WarpProductSite> inner = FindWarpProduct(*node, limits);
-  if (!ChainsInRegisters(inner)) {
-    return absl::FailedPreconditionError("no chain of products");
-  }
+  if (!inner) return absl::FailedPreconditionError("no chain of products");
   // The same product, chunk by chunk.
   TF_ASSIGN_OR_RETURN(node, schedule.Get(part));
-  WarpProductSite outer = *product;
+  WarpProductSite outer = shape.outer;
   outer.terms = node->iters.size() - 1;
   outer.b = -1;
   for (size_t r = 0; r < node->reads.size(); ++r) {
-    if (node->reads[r].buffer == values) outer.b = static_cast<int>(r);
+    if (node->reads[r].buffer == shape.values) outer.b = static_cast<int>(r);
   }
   // The elementwise block behind it.
   TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> writer,
@@ -160,7 +234,7 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
   TF_RETURN_IF_ERROR(schedule.Annotate(threads, ir::kRowQuads, ir::Attr(1)));
   TF_ASSIGN_OR_RETURN(
       const ExprRv stages,
-      SampleOne(schedule, {1, 2, kMostChainStages}, kFirstStages));
+      SampleOne(schedule, {1, 2, kMostChainStages}, first.stages));
   TF_RETURN_IF_ERROR(
       schedule.Annotate(loops[chunks], ir::kSharedStages, stages));
 

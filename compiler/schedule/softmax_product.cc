@@ -153,7 +153,7 @@ class ProductMatcher {
       const bool in_share = absl::c_any_of(indices, [&](const Expr& index) {
         return index.get() == iter.var.get();
       });
-      if (!in_share) {
+      if (!in_share && !IsUnit(iter)) {
         roles.columns.push_back(&iter);
       } else if (IsUnit(iter) || ir::UsesVar(other_, iter.var.get())) {
         roles.common.push_back(&iter);
@@ -195,7 +195,8 @@ class ProductMatcher {
       return state_.Illegal(&shares, "the sum is not over the same terms");
     }
     // The same exponential as in the sum.
-    if (!arith::ExprEqual(InRoles(ratio->a), InRoles(total.reducer.value))) {
+    if (!arith::ExprEqual(InRoles(shares, ratio->a),
+                          InRoles(*total.block, total.reducer.value))) {
       return state_.Illegal(
           &shares, "it divides no exponential of the sum ", total.block->name,
           "; a block that makes the exponentials can be inlined into both");
@@ -222,9 +223,12 @@ class ProductMatcher {
     return absl::OkStatus();
   }
 
-  // In terms of the product's variables.
-  Expr InRoles(const Expr& e) const {
+  // An expression of the block in terms of the product's variables.
+  Expr InRoles(const ir::BlockNode& block, const Expr& e) const {
     ir::VarMap vars;
+    for (const IterVar& iter : block.iters) {
+      if (IsUnit(iter)) vars[iter.var.get()] = ir::IntConst(0);
+    }
     for (const auto& [var, iter] : roles.of) {
       vars[var] = IsUnit(*iter) ? ir::IntConst(0) : Expr(iter->var);
     }

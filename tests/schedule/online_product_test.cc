@@ -216,6 +216,50 @@ TEST(OnlineProduct, RunsWhereScoresAreGiven) {
       RandomArrays(*module.functions[0], 4));
 }
 
+// Dimensions of one element, whose variables appear as themselves or as 0.
+TEST(OnlineProduct, TakesDimensionsOfOneElement) {
+  const std::string program = Program(
+      "A: T.Buffer((1, 12, 8), \"float32\"), V: T.Buffer((1, 8, 3), "
+      "\"float32\"), B: T.Buffer((1, 1, 8), \"float32\"), O: "
+      "T.Buffer((1, 12, 3), \"float32\")",
+      R"(M = T.alloc_buffer((1, 12, 1), "float32")
+D = T.alloc_buffer((1, 12, 1), "float32")
+P = T.alloc_buffer((1, 12, 8), "float32")
+for h, r, u, c in T.grid(1, 12, 1, 8):
+    with T.block("M"):
+        b, i, o, j = T.axis.remap("SSSR", [h, r, u, c])
+        with T.init():
+            M[b, i, o] = T.float32(-3.4028234663852886e+38)
+        M[b, i, o] = T.max(M[b, i, o], A[b, i, j] + B[b, 0, j])
+for h, r, u, c in T.grid(1, 12, 1, 8):
+    with T.block("D"):
+        b, i, o, j = T.axis.remap("SSSR", [h, r, u, c])
+        with T.init():
+            D[b, i, o] = T.float32(0)
+        D[b, i, o] = D[b, i, o] + T.exp(A[b, i, j] + B[b, 0, j] - M[0, i, 0])
+for h, r, c in T.grid(1, 12, 8):
+    with T.block("P"):
+        b, i, j = T.axis.remap("SSS", [h, r, c])
+        P[b, i, j] = T.exp(A[b, i, j] + B[b, 0, j] - M[0, i, 0]) / D[0, i, 0]
+for h, r, e, c in T.grid(1, 12, 3, 8):
+    with T.block("O"):
+        b, i, d, j = T.axis.remap("SSSR", [h, r, e, c])
+        with T.init():
+            O[b, i, d] = T.float32(0)
+        O[b, i, d] = O[b, i, d] + P[0, i, j] * V[0, j, d])");
+  const ir::IRModule module = ParseProgram(program);
+  const auto schedule = Apply(
+      module, absl::StrReplaceAll(OnlineTrace(2, 3, 4), {{", b10 =", " ="}}));
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const FloatArrays arrays = RandomArrays(*module.functions[0], 4);
+  const std::vector<float> wanted = ResultOf(*module.functions[0], arrays);
+  const std::vector<float> got =
+      ResultOf(*schedule->module().functions[0], arrays);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_NEAR(got[i], wanted[i], 0x1p-18 * 4) << i;
+  }
+}
+
 // The rows of a tile lie apart, and so do those that a block below the loops of
 // threads writes; each has loops of its own over them.
 TEST(OnlineProduct, LetsCopiesMoveToTheChunks) {

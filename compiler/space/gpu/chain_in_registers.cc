@@ -50,15 +50,29 @@ struct OnlineBlocks {
   };
 };
 
-// The exponentials become part of the blocks that add and divide them.
-absl::Status InlineExponentials(Schedule& schedule, BlockRv product) {
+bool AnyBlock(const ir::BlockNode&) { return true; }
+
+// Exponentials, scales and masks become part of the blocks that add, divide and
+// compare them.
+absl::Status InlineElementwise(Schedule& schedule, BlockRv product,
+                               const std::string& function) {
+  const auto blocks = [&] {
+    return AllBlockNames(*schedule.module().Find(function)).size();
+  };
   TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> makers,
                       schedule.GetProducers(product));
   for (const BlockRv maker : makers) {
-    TF_RETURN_IF_ERROR(InlineProducers(schedule, maker, UsesCostlyIntrinsic));
+    size_t before = 0;
+    do {
+      before = blocks();
+      TF_RETURN_IF_ERROR(InlineProducers(schedule, maker, AnyBlock));
+    } while (blocks() < before);
   }
   return absl::OkStatus();
 }
+
+// Those of blockIdx.x, threadIdx.y, threadIdx.x, and chunks.
+constexpr ptrdiff_t kLoopsAround = 4;
 
 // Splits the terms by instruction, around the tile's rows and columns: sums
 // begin before all terms.
@@ -72,8 +86,9 @@ absl::Status UseUnit(Schedule& schedule, BlockRv block,
       const std::vector<LoopRv> terms,
       schedule.Split(loops.back(),
                      {std::nullopt, static_cast<int64_t>(unit.terms)}));
-  TF_RETURN_IF_ERROR(schedule.Reorder(
-      {terms[0], terms[1], loops[loops.size() - 3], loops[loops.size() - 2]}));
+  std::vector<LoopRv> order = terms;
+  order.insert(order.end(), loops.begin() + kLoopsAround, loops.end() - 1);
+  TF_RETURN_IF_ERROR(schedule.Reorder(order));
   return schedule.Annotate(terms.back(), ir::kWarpMatrix,
                            ir::Attr(std::string(unit.annotation)));
 }
@@ -180,7 +195,7 @@ absl::StatusOr<OnlineTile> FirstTile(const target::GpuLimits& limits,
 absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
                          BlockRv block) {
   const target::GpuLimits& limits = *context.target.gpu;
-  TF_RETURN_IF_ERROR(InlineExponentials(schedule, block));
+  TF_RETURN_IF_ERROR(InlineElementwise(schedule, block, context.function));
   TF_ASSIGN_OR_RETURN(const ChainShape shape, ShapeOf(schedule, block, limits));
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   OnlineTile most{.rows = PowerOf(shape.rows / kRowsApart, kMostRows),
@@ -220,8 +235,8 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
 
   // Loops: what heads have in common, tiles of rows, threads, and chunks.
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> loops,
-                      schedule.GetLoops(scores));
-  const size_t chunks = loops.size() - 4;
+                      schedule.GetLoops(blocks[OnlineBlocks::kLargest]));
+  const size_t chunks = loops.size() - 2;
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> tiles,
                       schedule.Split(loops[chunks - 2], {std::nullopt, warps}));
   std::vector<LoopRv> grid(loops.begin(),

@@ -1,7 +1,7 @@
 """row_quads_test.py TUNE_OPT TUNEC: attention whose scores stay in registers.
 
-In the simulator and as PTX against attention in float64, and what the PTX has.
-Where ptxas is installed, it must not spill registers.
+In the simulator and as PTX against attention in float64, what the PTX has, and
+which kernels are refused. Where ptxas is installed, it must not spill registers.
 """
 
 import ctypes
@@ -42,6 +42,89 @@ ASSEMBLED = [
     ("n=2048 warps=4 c=32 stages=3 d=128", 64, 40),
     ("n=2048 warps=4 c=32 stages=2 tall=4", 64, 24),
 ]
+
+
+def beside(text, store, *lines):
+    """The kernel with another block in the loops around that of a store."""
+    before, after = text.split(store, 1)
+    rest, after = after.split("\n", 1)
+    indent = before[before.rindex("\n") + 1:][:-4]
+    block = "".join(f"{indent}{line}\n" for line in lines)
+    return f"{before}{store}{rest}\n{block}{after}"
+
+
+ROW = "    vi = T.axis.spatial(32, b * 16 + y * 16 + t * 8 + x)"
+SHARED_ROW = ('with T.block("G"):', ROW, "    G[vi] = M[vi]")
+SHARED_SUM = ('with T.block("G"):', ROW, "    vj = T.axis.reduce(32, c * 32 + j)",
+              "    with T.init():", "        G[vi] = T.float32(0)",
+              "    G[vi] = G[vi] + S[vi, vj]")
+SUM_ALLOCATED = ("    Qs = T.alloc",
+                 '    G = T.alloc_buffer((32,), "float32", scope="local")\n'
+                 "    Qs = T.alloc")
+SUM_USED = ("O[vi, vd] / D[vi]", "O[vi, vd] / D[vi] + G[vi]")
+SMALL = "n=32 d=16 warps=1"
+# What is changed in a kernel, and the reason why it is refused.
+REFUSED = [
+    (SMALL, [('T.thread_binding(8, thread="threadIdx.x"',
+              'T.thread_binding(16, thread="threadIdx.x"'),
+             ("t * 8 + x)", "t * 8 + x % 8)"), ("x1 * 8", "x1 % 8 * 8")],
+     "threadIdx.x has 16 iterations; 8 rows of quads are a warp"),
+    (SMALL, [("(S[vi, vj] - M[vi])", "(S[vi, vj] - S[vi, 0])")],
+     "reads another column than"),
+    ("n=80 d=16 warps=1 c=20", [], "it has 20 columns, not a multiple of 8"),
+    (SMALL, [("T.max(Mp[vi, vc],", "T.max(Mp[vi, vc] * T.float32(2),")],
+     "not by a sum, product, minimum or maximum of that element alone"),
+    ("n=48 d=16 warps=1 c=48 columns=split",
+     [("for j0 in range(6)", "for j0 in range(16)"),
+      ("for j1 in range(8)", "for j1 in range(3)"),
+      ("j0 * 8 + j1", "j0 * 3 + j1")],
+     "in another way than by digits of 2 and 4 columns"),
+    (SMALL, [SUM_ALLOCATED, SUM_USED, SHARED_ROW],
+     "it is over columns, and a store to G in it is not"),
+    (SMALL, [SUM_ALLOCATED, SUM_USED, SHARED_SUM],
+     "have to be around nothing else"),
+    (SMALL, [(f"vd = T.axis.spatial(16, d)\n{' ' * 28}A[vi, vd] =",
+              f"vd = T.axis.opaque(16, d)\n{' ' * 28}A[vi, vd // 2] =")],
+     "lanes would write the same element in different iterations"),
+    (SMALL + " dtype=float32 terms=outside",
+     [('V: T.Buffer((32, 16), "float32")', 'V: T.Buffer((32, 16), "int8")'),
+      ('Vs = T.alloc_buffer((32, 16), "float32"',
+       'Vs = T.alloc_buffer((32, 16), "int8"'),
+      ('P = T.alloc_buffer((32, 32), "float32"',
+       'P = T.alloc_buffer((32, 32), "int8"'),
+      ('Op = T.alloc_buffer((32, 1, 16), "float32"',
+       'Op = T.alloc_buffer((32, 1, 16), "int32"'),
+      ("P[vi, vj] = E[vi, vj]", 'P[vi, vj] = T.Cast("int8", E[vi, vj])'),
+      ("Op[vi, vc, vd] = T.float32(0)", "Op[vi, vc, vd] = T.int32(0)"),
+      ("+ P[vi, vc * 32 + vj] * Vs[vc * 32 + vj, vd]",
+       '+ T.Cast("int32", P[vi, vc * 32 + vj]) * '
+       'T.Cast("int32", Vs[vc * 32 + vj, vd])'),
+      ("F[vi] + Op[vi, vc, vd]", 'F[vi] + T.Cast("float32", Op[vi, vc, vd])'),
+      ("for j0 in range(4)", "for j0 in range(1)"),
+      ('j1 in T.serial(8, annotations={"tilefarm.warp_matrix": "mma.3xtf32"})',
+       'j1 in T.serial(32, annotations={"tilefarm.warp_matrix": "mma"})'),
+      ("j0 * 8 + j1", "j0 * 32 + j1")],
+     "an operand in registers has numbers of 16 or 32 bits, not int8"),
+]
+
+
+def refuse(tune_opt, name, changes, reason, target="cuda:sm_80"):
+    text = row_quads_kernels.program(row_quads_kernels.parse(name.split()))
+    for change in changes:
+        if change in (SHARED_ROW, SHARED_SUM):
+            text = beside(text, "P[vi, vj] = ", *change)
+            continue
+        if change[0] not in text:
+            raise AssertionError(f"{name} has no {change[0]}")
+        text = text.replace(*change)
+    with open("kernel.py", "w") as file:
+        file.write(text)
+    done = subprocess.run([tune_opt, "kernel.py", "--target", target,
+                           "--stage", "matrices"], capture_output=True,
+                          text=True)
+    if done.returncode != 1 or reason not in done.stderr:
+        raise AssertionError(f"{name}, {changes}: {done.returncode}, "
+                             f"{done.stderr[-500:]}; not {reason}")
 
 
 def matrix(dtype, rows, columns, rng):
@@ -150,6 +233,10 @@ def main():
         rng = random.Random(SEED)
         for name in CHECKED:
             check(tunec, name, rng)
+        for variant in REFUSED:
+            refuse(tune_opt, *variant)
+        refuse(tune_opt, SMALL, [],
+               "the target cannot exchange values within a warp", "opencl")
         for variant in ASSEMBLED:
             assemble(tune_opt, ptxas, *variant)
         os.chdir("/")

@@ -3,12 +3,13 @@
 candidates drawn from its space.
 
   gpu_assembly.py DIR [NAME...] [--ptxas FILE] [--models sm_70 sm_80 sm_86 sm_90a]
-                  [--draws 20] [--jobs 2]
+                  [--draws 20] [--jobs 2] [--allow-rounding]
 
 DIR has the programs of gpu_programs.py. Of each program and model: candidates
 that do not compile or assemble, that spill registers, and of which ptxas warns
 that it serialises products of warpgroups (C75xx); and what the default schedule
-has of these. ptxas 13 knows no sm_70.
+has of these: the one that keeps floats as written, or any with
+--allow-rounding. ptxas 13 knows no sm_70.
 """
 
 import argparse
@@ -26,7 +27,10 @@ import artifacts  # noqa: E402
 
 def fault(args, program, model, draw):
     """Empty, or what is wrong with one candidate; None: the default."""
-    schedule = ["--default"] if draw is None else ["--draw", str(draw)]
+    schedule = ["--draw", str(draw)]
+    if draw is None:
+        schedule = ["--default", *(["--allow-rounding"] if args.allow_rounding
+                                   else [])]
     made = subprocess.run(
         [args.tune_opt, program, f"--target=cuda:{model}", *schedule,
          "--stage=asm"], capture_output=True, text=True)
@@ -56,6 +60,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--ptxas", default=artifacts.find_ptxas())
+    parser.add_argument("--allow-rounding", action="store_true")
     parser.add_argument("--tune-opt", default=ROOT / "build/release/bin/tune-opt")
     parser.add_argument("--models", nargs="+",
                         default=["sm_70", "sm_80", "sm_86", "sm_90a"])

@@ -276,8 +276,7 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
 // "FlashAttention-2", 2023):
 //
 //   S = Q K'; M = max(S); D = sum(exp(S - M)); O = (exp(S - M) / D) V
-//   ->  for blockIdx.x, threadIdx.y, threadIdx.x:          (rows of each
-//   thread)
+//   ->  for blockIdx.x, threadIdx.y, threadIdx.x:        (a thread's rows)
 //         Q_shared
 //         for chunks of keys:
 //           K_shared, V_shared                        (fetched stages ahead)

@@ -35,6 +35,16 @@ def find_ptxas():
     return shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
 
 
+def check_ptx(ptx, what, counts, has):
+    """`counts`: texts and how often they occur; `has`: whether they do."""
+    for text, count in counts:
+        if ptx.count(text) != count:
+            raise AssertionError(f"{what}: {ptx.count(text)} x {text}")
+    for text, wanted in has:
+        if (text in ptx) != wanted:
+            raise AssertionError(f"{what}: {text}")
+
+
 def assemble(ptxas, ptx, model, name):
     """Prints the registers of the kernel; raises if it spills some, or if a
     warning (C75..) says that products of warpgroups lose their registers."""

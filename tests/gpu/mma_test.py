@@ -165,16 +165,12 @@ def assemble(tune_opt, ptxas, name, instruction, products, loads):
             [tune_opt, name + ".py", "--target", "cuda:" + model, "--trace",
              name + ".tr", "--stage", "asm"], check=True,
             capture_output=True, text=True).stdout
-        for text, count in (("mma.sync.aligned." + instruction, products),
-                            ("ldmatrix.sync.aligned.m8n8.x", loads)):
-            if ptx.count(text) != count:
-                raise AssertionError(
-                    f"{name}, {model}: {ptx.count(text)} x {text}")
-        for text, wanted in (("cp.async.cg.shared.global", True),
-                             ("st.global.v2", True), ("st.global.f32", False),
-                             (".local", False)):
-            if (text in ptx) != wanted:
-                raise AssertionError(f"{name}, {model}: {text}")
+        artifacts.check_ptx(
+            ptx, f"{name}, {model}",
+            counts=(("mma.sync.aligned." + instruction, products),
+                    ("ldmatrix.sync.aligned.m8n8.x", loads)),
+            has=(("cp.async.cg.shared.global", True), ("st.global.v2", True),
+                 ("st.global.f32", False), (".local", False)))
         if ptxas:
             artifacts.assemble(ptxas, ptx, model, name)
 

@@ -209,18 +209,14 @@ def assemble(tune_opt, ptxas, name, products, loads):
             [tune_opt, "kernel.py", "--target", "cuda:" + model, "--stage",
              "asm"], check=True, capture_output=True, text=True).stdout
         # One barrier is for the first copy, the other one in the loop.
-        for text, count in (("mma.sync.aligned.m16n8k16", products),
-                            ("ldmatrix.sync.aligned.m8n8.x", loads),
-                            ("bar.sync", 2), (".local", 0)):
-            if ptx.count(text) != count:
-                raise AssertionError(
-                    f"{name}, {model}: {ptx.count(text)} x {text}")
-        for text, wanted in (("cp.async.cg.shared.global", True),
-                             ("cvt.rn.f16x2.f32", True),
-                             ("st.global.b16", False), ("st.shared.b16", False),
-                             (".maxntid 32, 4, 1", True)):
-            if (text in ptx) != wanted:
-                raise AssertionError(f"{name}, {model}: {text}")
+        artifacts.check_ptx(
+            ptx, f"{name}, {model}",
+            counts=(("mma.sync.aligned.m16n8k16", products),
+                    ("ldmatrix.sync.aligned.m8n8.x", loads), ("bar.sync", 2)),
+            has=(("cp.async.cg.shared.global", True),
+                 ("cvt.rn.f16x2.f32", True), (".local", False),
+                 ("st.global.b16", False), ("st.shared.b16", False),
+                 (".maxntid 32, 4, 1", True)))
         if ptxas:
             artifacts.assemble(ptxas, ptx, model, name)
 

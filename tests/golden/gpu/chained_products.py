@@ -1,4 +1,8 @@
 # RUN: --target cuda:sm_80 --default --stage lowered
+# RUN: --target cuda:sm_80 --default --stage trace | --check-prefix=WRITTEN
+# RUN: --target cuda:sm_80 --default --allow-rounding --stage lowered | --check-prefix=ONLINE
+# RUN: --target cuda:sm_80 --default --allow-rounding --stage trace | --check-prefix=TRACE
+# RUN: --target cuda:sm_75 --default --allow-rounding --stage trace | --check-prefix=OLD
 # Attention is one kernel: the scores of 32 rows are in shared memory, a warp
 # sums a row, and the second product fetches the normalised ones from there.
 @T.prim_func
@@ -49,3 +53,23 @@ def main(Q: T.Buffer((64, 32), "float16"), K: T.Buffer((64, 32), "float16"),
 # CHECK: warp_product
 # CHECK: O[
 # CHECK-NOT: blockIdx.x
+# Where rounding may differ, scores, maxima, sums and the result of a row are in
+# registers of a quad, and the keys go by in chunks.
+# ONLINE: blockIdx.x
+# ONLINE-NOT: blockIdx.x
+# ONLINE: T.thread_binding(32, thread="threadIdx.x")
+# ONLINE-NOT: "shared") as S
+# ONLINE: "shared") as Q_shared
+# ONLINE: "local") as
+# ONLINE-NOT: blockIdx.x
+# ONLINE: warp_product
+# ONLINE: shuffle_xor
+# ONLINE: exp(
+# ONLINE: warp_product
+# TRACE: sch.online_product(
+# TRACE-SAME: apart=8
+# TRACE: sch.annotate({{.*}}, ann_key="tilefarm.row_quads", ann_val=1)
+# Floats come out as written, unless that is permitted.
+# WRITTEN-NOT: online_product
+# No tensor cores for such products.
+# OLD-NOT: online_product

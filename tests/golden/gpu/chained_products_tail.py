@@ -1,4 +1,5 @@
 # RUN: --target cuda:sm_80 --default --stage lowered
+# RUN: --target cuda:sm_80 --default --allow-rounding --stage trace | --check-prefix=TRACE
 # No chain: tiles of 16 do not divide 50 rows.
 @T.prim_func
 def main(Q: T.Buffer((50, 32), "float16"), K: T.Buffer((50, 32), "float16"),
@@ -42,3 +43,6 @@ def main(Q: T.Buffer((50, 32), "float16"), K: T.Buffer((50, 32), "float16"),
             O[vi, vj] = O[vi, vj] + T.Cast("float32", P[vi, vk]) * T.Cast("float32", V[vk, vj])
 # CHECK: blockIdx.x
 # CHECK: blockIdx.x
+# TRACE: sch.
+# TRACE-NOT: online_product
+# TRACE-NOT: tilefarm.row_quads

@@ -236,6 +236,12 @@ bool FindRegionCovered(const ScheduleState& state,
                   loops.begin() + static_cast<std::ptrdiff_t>(common));
       return loops;
     };
+    const arith::Region needed = arith::RelaxRegion(
+        analyzer, SubstituteRegion(read, BindingsOf(*consumer)),
+        RangesOf(below(consumer)));
+    if (WrittenTogether(state, writers, read.buffer, below, needed, analyzer)) {
+      return true;
+    }
     for (const BlockPtr& writer : writers) {
       for (const BufferRegion& write : writer->writes) {
         if (write.buffer == read.buffer &&
@@ -245,11 +251,7 @@ bool FindRegionCovered(const ScheduleState& state,
         }
       }
     }
-    const arith::Region needed = arith::RelaxRegion(
-        analyzer, SubstituteRegion(read, BindingsOf(*consumer)),
-        RangesOf(below(consumer)));
-    return WrittenTogether(state, writers, read.buffer, below, needed,
-                           analyzer);
+    return false;
   });
 }
 

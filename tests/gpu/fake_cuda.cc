@@ -110,8 +110,7 @@ struct World {
   std::deque<std::unique_ptr<Graph>> graphs;
   std::set<void*> alive;  // contexts, modules, pools, streams, graphs
   std::deque<Work> queue;
-  void* captured = nullptr;  // a stream
-  Graph* recorded = nullptr;
+  std::map<void*, Graph*> captures;  // by stream
 };
 
 std::recursive_mutex mutex;
@@ -298,9 +297,16 @@ int Flush() {
   return world->sticky;
 }
 
+// What records a stream; nullptr if its work is done.
+Graph* CaptureOf(void* stream) {
+  const auto found = world->captures.find(stream);
+  return found == world->captures.end() ? nullptr : found->second;
+}
+
 void Enqueue(void* stream, Work work) {
-  const bool captured = stream != nullptr && stream == world->captured;
-  (captured ? world->recorded->work : world->queue).push_back(std::move(work));
+  Graph* capture = CaptureOf(stream);
+  (capture != nullptr ? capture->work : world->queue)
+      .push_back(std::move(work));
 }
 
 bool IsStream(void* stream) {
@@ -857,8 +863,8 @@ int cuMemAllocFromPoolAsync(void** pointer, size_t bytes, void* pool,
   }
   if (!world->alive.count(pool) || !IsStream(stream)) return kInvalidHandle;
   const int error = Allocate(pointer, bytes, Block::Kind::kDevice);
-  if (error == 0 && stream != nullptr && stream == world->captured) {
-    world->recorded->blocks.insert(reinterpret_cast<uintptr_t>(*pointer));
+  if (Graph* capture = CaptureOf(stream); error == 0 && capture != nullptr) {
+    capture->blocks.insert(reinterpret_cast<uintptr_t>(*pointer));
   }
   return error;
 }
@@ -870,8 +876,8 @@ int cuMemFreeAsync(uintptr_t pointer, void* stream) {
   }
   if (!Inside(pointer, 1) || !IsStream(stream)) return kInvalidValue;
   // A graph has its memory again in its next launch.
-  if (stream != nullptr && stream == world->captured) {
-    return world->recorded->blocks.count(pointer) ? kSuccess : kInvalidValue;
+  if (const Graph* capture = CaptureOf(stream)) {
+    return capture->blocks.count(pointer) ? kSuccess : kInvalidValue;
   }
   world->queue.push_back([=](World& at) { Release(at, pointer); });
   return kSuccess;
@@ -887,20 +893,20 @@ int cuStreamBeginCapture_v2(void* stream, int mode) {
     return error;
   }
   if (stream == nullptr || !IsStream(stream)) return kInvalidHandle;
-  if (world->captured != nullptr) return kInvalidValue;
-  world->captured = stream;
-  world->recorded = Make(world->graphs);
+  if (CaptureOf(stream) != nullptr) return kInvalidValue;
+  world->captures[stream] = Make(world->graphs);
   return kSuccess;
 }
 int cuStreamEndCapture(void* stream, void** graph) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuStreamEndCapture")) {
-    world->captured = nullptr;
+    world->captures.erase(stream);
     return error;
   }
-  if (stream == nullptr || stream != world->captured) return kInvalidValue;
-  world->captured = nullptr;
-  *graph = world->recorded;
+  Graph* capture = CaptureOf(stream);
+  if (capture == nullptr) return kInvalidValue;
+  world->captures.erase(stream);
+  *graph = capture;
   return kSuccess;
 }
 int cuGraphInstantiateWithFlags(void** executable, void* graph,

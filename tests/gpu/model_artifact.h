@@ -192,16 +192,19 @@ class DeviceModelTest : public testing::Test {
     EXPECT_EQ(y_, expected);
   }
 
-  // An instance for each of two threads.
+  // Instances of two threads, with the first runs of one during those of
+  // another.
   void RunInTwoThreads(const Kernel& library) {
     const auto run = [&] {
-      DeviceModel model(library);
-      ASSERT_EQ(model.Create(), 0) << model.Error();
       std::vector<float> y(x_.size()), x2(x_.size());
-      for (int i = 0; i < 20; ++i) {
-        ASSERT_EQ(model.Run(x_.data(), y.data(), x2.data()), 0)
-            << model.Error();
-        ASSERT_EQ(y, ModelResult(x_));
+      for (int instance = 0; instance < 10; ++instance) {
+        DeviceModel model(library);
+        ASSERT_EQ(model.Create(), 0) << model.Error();
+        for (int i = 0; i < 4; ++i) {
+          ASSERT_EQ(model.Run(x_.data(), y.data(), x2.data()), 0)
+              << model.Error();
+          ASSERT_EQ(y, ModelResult(x_));
+        }
       }
     };
     std::thread other(run);

@@ -83,10 +83,22 @@ DeviceKernel Describe(const lower::Kernel& kernel, std::string name,
     described.element_type = ElementType(map.buffer->dtype);
     described.element_bytes = map.buffer->dtype.bytes();
     described.dims = ir::MapDims(map);
+    described.spatial = map.spatial;
     for (size_t i = 0; i < ir::kMaxBoxDims; ++i) {
       const size_t from = ir::kMaxBoxDims - 1 - i;
       described.sizes[i] = static_cast<uint64_t>(map.sizes[from]);
       described.box[i] = static_cast<uint32_t>(map.box[from]);
+    }
+    if (map.spatial == 0) continue;
+    // Images are beside the last spatial dimension that there is.
+    const auto last = static_cast<size_t>(described.dims) - 1;
+    std::swap(described.sizes[last], described.sizes.back());
+    std::swap(described.box[last], described.box.back());
+    for (size_t i = 0; i < ir::kMaxSpatial; ++i) {
+      const size_t from = ir::kMaxSpatial - 1 - i;
+      described.lower[i] = static_cast<uint32_t>(map.lower[from]);
+      described.upper[i] = static_cast<uint32_t>(map.upper[from]);
+      described.steps[i] = static_cast<uint32_t>(map.steps[from]);
     }
   }
   return out;

@@ -309,6 +309,7 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
     case MachineOp::kBarrierArrive:
     case MachineOp::kBarrierWait:
     case MachineOp::kCopyBox:
+    case MachineOp::kCopyWindows:
     case MachineOp::kBoxFence:
     case MachineOp::kStoreBox:
     case MachineOp::kBoxStoreCommit:

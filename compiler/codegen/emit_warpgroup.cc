@@ -73,6 +73,7 @@ bool Emitter::EmitWarpgroupEffect(const ir::MachineOpNode& e) {
       break;
     }
     case MachineOp::kCopyBox:
+    case MachineOp::kCopyWindows:
     case MachineOp::kStoreBox:
       EmitCopyBox(e);
       break;
@@ -117,14 +118,29 @@ void Emitter::EmitCopyBox(const ir::MachineOpNode& e) {
   }
   llvm::Value* shared = AddressOf(copy.shared);
   std::vector<llvm::Value*> origin;
-  for (int i = 0; i < ir::MapDims(copy.map); ++i) {
-    origin.push_back(builder_.CreateTrunc(
-        Emit(copy.origin[static_cast<size_t>(ir::kMaxBoxDims - 1 - i)]),
-        builder_.getInt32Ty()));
+  const auto add = [&](const ir::Expr& coordinate) {
+    origin.push_back(
+        builder_.CreateTrunc(Emit(coordinate), builder_.getInt32Ty()));
+  };
+  const int dims = ir::MapDims(copy.map);
+  const bool windows = e.op == ir::MachineOp::kCopyWindows;
+  for (int i = 0; i < dims - (windows ? 1 : 0); ++i) {
+    add(copy.origin[static_cast<size_t>(ir::kMaxBoxDims - 1 - i)]);
   }
   WarpgroupOps& ops = device_->warpgroups();
   if (e.op == ir::MachineOp::kStoreBox) {
     return ops.StoreBox(shared, found->second, origin, builder_);
+  }
+  if (windows) {
+    add(copy.origin.front());
+    std::vector<llvm::Value*> offsets;
+    for (int i = 0; i < copy.map.spatial; ++i) {
+      offsets.push_back(builder_.CreateTrunc(
+          Emit(copy.offsets[static_cast<size_t>(ir::kMaxSpatial - 1 - i)]),
+          builder_.getInt16Ty()));
+    }
+    return ops.CopyWindows(shared, found->second, origin, offsets,
+                           AddressOf(copy.barrier), builder_);
   }
   ops.CopyBox(shared, found->second, origin, AddressOf(copy.barrier), builder_);
 }

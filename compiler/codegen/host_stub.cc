@@ -231,11 +231,14 @@ class StubEmitter {
       const auto word = [&](int value) {
         return b_.getInt32(static_cast<uint32_t>(value));
       };
+      const auto numbers = [&](const auto& values) {
+        return llvm::ConstantDataArray::get(module_.getContext(), values);
+      };
       list.push_back(llvm::ConstantStruct::getAnon(
           {word(map.buffer), word(map.element_type), word(map.element_bytes),
-           word(map.dims),
-           llvm::ConstantDataArray::get(module_.getContext(), map.sizes),
-           llvm::ConstantDataArray::get(module_.getContext(), map.box)}));
+           word(map.dims), numbers(map.sizes), numbers(map.box),
+           word(map.spatial), numbers(map.lower), numbers(map.upper),
+           numbers(map.steps)}));
     }
     if (list.empty()) return Null();
     CheckSize(list[0]->getType(), sizeof(tf_gpu_tensor_map));

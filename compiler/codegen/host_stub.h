@@ -31,6 +31,10 @@ struct DeviceTensorMap {
   // The contiguous dimension first; dense.
   std::array<uint64_t, 5> sizes = {1, 1, 1, 1, 1};
   std::array<uint32_t, 5> box = {1, 1, 1, 1, 1};
+  // Of windows, by width, height and depth; 0: boxes.
+  int spatial = 0;
+  std::array<uint32_t, 3> lower = {}, upper = {};  // signed
+  std::array<uint32_t, 3> steps = {1, 1, 1};
 };
 
 // One launch of a kernel, whose parameters are pointers, then tensor maps.

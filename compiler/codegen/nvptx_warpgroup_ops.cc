@@ -66,19 +66,12 @@ class NvptxWarpgroup : public WarpgroupOps {
 
   void CopyBox(Value to, Value map, const std::vector<Value>& origin,
                Value barrier, llvm::IRBuilder<>& builder) override {
-    std::string place, constraints = "r,l";
-    std::vector<Value> args = {Word(to, builder), map};
-    for (const Value coordinate : origin) {
-      absl::StrAppend(&place, place.empty() ? "$" : ", $", args.size());
-      constraints += ",r";
-      args.push_back(coordinate);
-    }
-    const std::string text = absl::StrCat(
-        "cp.async.bulk.tensor.", origin.size(),
-        "d.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, {",
-        place, "}], [$", args.size(), "];");
-    args.push_back(Word(barrier, builder));
-    Effect(text, constraints + ",r", args, builder);
+    Copy(to, map, origin, {}, barrier, builder);
+  }
+  void CopyWindows(Value to, Value map, const std::vector<Value>& origin,
+                   const std::vector<Value>& offsets, Value barrier,
+                   llvm::IRBuilder<>& builder) override {
+    Copy(to, map, origin, offsets, barrier, builder);
   }
 
   void BoxFence(llvm::IRBuilder<>& builder) override {
@@ -87,13 +80,9 @@ class NvptxWarpgroup : public WarpgroupOps {
 
   void StoreBox(Value from, Value map, const std::vector<Value>& origin,
                 llvm::IRBuilder<>& builder) override {
-    std::string place, constraints = "l";
+    std::string constraints = "l";
     std::vector<Value> args = {map};
-    for (const Value coordinate : origin) {
-      absl::StrAppend(&place, place.empty() ? "$" : ", $", args.size());
-      constraints += ",r";
-      args.push_back(coordinate);
-    }
+    const std::string place = Append(origin, ",r", args, constraints);
     const std::string text =
         absl::StrCat("cp.async.bulk.tensor.", origin.size(),
                      "d.global.shared::cta.bulk_group [$0, {", place, "}], [$",
@@ -162,6 +151,39 @@ class NvptxWarpgroup : public WarpgroupOps {
   }
 
  private:
+  // The arguments' names; they become arguments.
+  static std::string Append(const std::vector<Value>& values,
+                            const char* constraint, std::vector<Value>& args,
+                            std::string& constraints) {
+    std::string names;
+    for (const Value value : values) {
+      absl::StrAppend(&names, names.empty() ? "$" : ", $", args.size());
+      constraints += constraint;
+      args.push_back(value);
+    }
+    return names;
+  }
+
+  // Of a box, or of windows if there are offsets.
+  void Copy(Value to, Value map, const std::vector<Value>& origin,
+            const std::vector<Value>& offsets, Value barrier,
+            llvm::IRBuilder<>& builder) {
+    std::string constraints = "r,l";
+    std::vector<Value> args = {Word(to, builder), map};
+    const std::string place = Append(origin, ",r", args, constraints);
+    const size_t barrier_number = args.size();
+    constraints += ",r";
+    args.push_back(Word(barrier, builder));
+    const std::string shift = Append(offsets, ",h", args, constraints);
+    Effect(absl::StrCat(
+               "cp.async.bulk.tensor.", origin.size(),
+               "d.shared::cluster.global", offsets.empty() ? "" : ".im2col",
+               ".mbarrier::complete_tx::bytes [$0], [$1, {", place, "}], [$",
+               barrier_number, "]",
+               offsets.empty() ? "" : absl::StrCat(", {", shift, "}"), ";"),
+           constraints, args, builder);
+  }
+
   // Shared memory has 32-bit addresses.
   static Value Word(Value address, llvm::IRBuilder<>& builder) {
     return builder.CreatePtrToInt(address, builder.getInt32Ty());

@@ -34,12 +34,16 @@ class SimulatedWarpgroup : public WarpgroupOps {
   void CopyBox(Value to, Value map, const std::vector<Value>& origin,
                Value barrier, llvm::IRBuilder<>& builder) override {
     std::vector<Value> args = {to, map, barrier};
-    for (int i = 0; i < ir::kMaxBoxDims; ++i) {
-      args.push_back(static_cast<size_t>(i) < origin.size()
-                         ? origin[static_cast<size_t>(i)]
-                         : builder.getInt32(0));
-    }
+    Append(origin, ir::kMaxBoxDims, builder.getInt32(0), args);
     Call("tf_rt_sim_copy_box", args, builder);
+  }
+  void CopyWindows(Value to, Value map, const std::vector<Value>& origin,
+                   const std::vector<Value>& offsets, Value barrier,
+                   llvm::IRBuilder<>& builder) override {
+    std::vector<Value> args = {to, map, barrier};
+    Append(origin, ir::kMaxBoxDims, builder.getInt32(0), args);
+    Append(offsets, ir::kMaxSpatial, builder.getInt16(0), args);
+    Call("tf_rt_sim_copy_windows", args, builder);
   }
 
   void BoxFence(llvm::IRBuilder<>&) override {}
@@ -47,11 +51,7 @@ class SimulatedWarpgroup : public WarpgroupOps {
   void StoreBox(Value from, Value map, const std::vector<Value>& origin,
                 llvm::IRBuilder<>& builder) override {
     std::vector<Value> args = {from, map};
-    for (int i = 0; i < ir::kMaxBoxDims; ++i) {
-      args.push_back(static_cast<size_t>(i) < origin.size()
-                         ? origin[static_cast<size_t>(i)]
-                         : builder.getInt32(0));
-    }
+    Append(origin, ir::kMaxBoxDims, builder.getInt32(0), args);
     Call("tf_rt_sim_store_box", args, builder);
   }
   void BoxStoreCommit(llvm::IRBuilder<>& builder) override {
@@ -106,6 +106,15 @@ class SimulatedWarpgroup : public WarpgroupOps {
   }
 
  private:
+  // Adds so many arguments; those that are missing are `other`.
+  static void Append(const std::vector<Value>& values, int count, Value other,
+                     std::vector<Value>& args) {
+    args.insert(args.end(), values.begin(), values.end());
+    for (auto i = static_cast<int>(values.size()); i < count; ++i) {
+      args.push_back(other);
+    }
+  }
+
   static Value Element(llvm::Type* type, Value memory, size_t i,
                        llvm::IRBuilder<>& builder) {
     return builder.CreateConstGEP1_32(type, memory, static_cast<unsigned>(i));

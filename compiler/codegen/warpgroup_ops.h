@@ -42,6 +42,11 @@ class WarpgroupOps {
   // first.
   virtual void CopyBox(Value to, Value map, const std::vector<Value>& origin,
                        Value barrier, llvm::IRBuilder<>& builder) = 0;
+  // `offsets`: i16, of the width first.
+  virtual void CopyWindows(Value to, Value map,
+                           const std::vector<Value>& origin,
+                           const std::vector<Value>& offsets, Value barrier,
+                           llvm::IRBuilder<>& builder) = 0;
   virtual void BoxFence(llvm::IRBuilder<>& builder) = 0;
   virtual void StoreBox(Value from, Value map, const std::vector<Value>& origin,
                         llvm::IRBuilder<>& builder) = 0;

@@ -106,6 +106,8 @@ enum class MachineOp : uint8_t {
   kBarrierWait,
   // A copy of a box between a tensor and shared memory: tensor_box.h.
   kCopyBox,
+  // The same of the windows of a convolution.
+  kCopyWindows,
   // (): the thread's stores to shared memory are before box copies from there
   // that threads start after the next barrier.
   kBoxFence,

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/arith/window_rows.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
@@ -79,16 +80,17 @@ void AddZeros(const Expr& condition, std::set<const ir::VarNode*>& zeros) {
   }
 }
 
-// One for each dimension, and the offset if there are several.
+// One for each dimension; if there are several, the offset, and the row of all
+// dimensions but the last.
 AccessDims DimsOf(IndexMath& math, const ir::BufferNode& buffer,
                   const std::vector<Expr>& indices) {
   AccessDims dims;
-  Expr offset = ir::IntConst(0);
-  for (size_t d = 0; d < indices.size(); ++d) {
-    offset = offset * buffer.shape[d] + indices[d];
-    dims.push_back(math.Decompose(indices[d]));
+  for (const Expr& index : indices) dims.push_back(math.Decompose(index));
+  if (indices.size() > 1) {
+    const Expr row = arith::MatrixRow(math, indices, buffer.shape);
+    dims.push_back(math.Decompose(row * buffer.shape.back() + indices.back()));
+    if (indices.size() > 2) dims.push_back(math.Decompose(row));
   }
-  if (indices.size() > 1) dims.push_back(math.Decompose(offset));
   return dims;
 }
 

@@ -153,7 +153,13 @@ class KernelLowering {
           absl::StrCat("it needs from 2 to ", kMostStages, " stages"));
     }
     stages_ = *stages;
-    TF_ASSIGN_OR_RETURN(nest_, MatchWarpgroupNest(loop_, thread_, threads_));
+    std::vector<const ForNode*> around;
+    for (const ir::ForPtr& axis : axes_) around.push_back(axis.get());
+    for (const Stmt& stmt : path_) {
+      if (const auto* outer = ir::As<ForNode>(stmt)) around.push_back(outer);
+    }
+    TF_ASSIGN_OR_RETURN(nest_,
+                        MatchWarpgroupNest(loop_, around, thread_, threads_));
     TF_RETURN_IF_ERROR(CheckPath());
     TF_RETURN_IF_ERROR(CheckUses());
     if (threads_ + ir::kWarpLanes > limits.block_threads) {
@@ -303,18 +309,19 @@ class KernelLowering {
 
   void CopyTile(const WarpgroupOperand& operand, const Buffer& tiles,
                 const Expr& stage, std::vector<Stmt>& out) const {
-    std::vector<int64_t> box(operand.tensor->shape.size(), 1);
-    box[operand.row_dim] = operand.rows;
-    box.back() = RowElements(operand);
-    const ir::TensorMap map = ir::MakeTensorMap(operand.tensor, box);
+    ir::TensorMap map = operand.copy.map;
+    map.box[operand.copy.row_dim] = operand.rows;
+    map.box.back() = RowElements(operand);
     for (int64_t panel = 0; panel < PanelCount(operand); ++panel) {
-      std::vector<Expr> origin = operand.origin;
+      auto origin = operand.copy.origin;
       origin.back() = origin.back() + panel * RowElements(operand);
       const Expr zero = ir::IntConst(0);
+      const Expr to = ir::Load(tiles, {stage, ir::IntConst(panel), zero, zero});
       out.push_back(Effect(
-          ir::CopyBox(map, origin,
-                      ir::Load(tiles, {stage, ir::IntConst(panel), zero, zero}),
-                      Full(stage))));
+          map.spatial > 0 ? ir::CopyWindows(map, origin, operand.copy.offsets,
+                                            to, Full(stage))
+                          : ir::CopyBox(map, {origin.begin(), origin.end()}, to,
+                                        Full(stage))));
     }
   }
 

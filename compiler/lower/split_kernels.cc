@@ -44,7 +44,9 @@ class BufferCollector : public ir::Visitor {
   }
   // The tensor is no argument of its own.
   void VisitMachineOp(const ir::MachineOpNode& e) override {
-    if (e.op != ir::MachineOp::kCopyBox && e.op != ir::MachineOp::kStoreBox) {
+    if (e.op != ir::MachineOp::kCopyBox &&
+        e.op != ir::MachineOp::kCopyWindows &&
+        e.op != ir::MachineOp::kStoreBox) {
       return Visitor::VisitMachineOp(e);
     }
     ir::BoxCopy copy = ir::AsBoxCopy(e);

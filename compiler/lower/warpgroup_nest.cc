@@ -32,62 +32,22 @@ using ir::Stmt;
 constexpr int64_t kMostRegisters = 255;
 constexpr int64_t kWarpRows = 16;
 
-// A store in a perfect nest.
-struct StoreNest {
-  std::vector<const ForNode*> loops;
-  std::vector<Expr> conditions;
-  const ir::StoreNode* store = nullptr;  // null: the nest is something else
-};
-
-StoreNest NestOf(Stmt stmt) {
-  StoreNest nest;
-  for (;;) {
-    if (const auto* loop = ir::As<ForNode>(stmt)) {
-      if (!ir::AsInt(loop->extent) || !ir::IsConstInt(loop->min, 0)) break;
-      nest.loops.push_back(loop);
-      stmt = loop->body;
-    } else if (const auto* branch = ir::As<ir::IfNode>(stmt);
-               branch != nullptr && branch->else_case == nullptr) {
-      for (const Expr& part : arith::Conjuncts(branch->condition)) {
-        nest.conditions.push_back(part);
-      }
-      stmt = branch->then_case;
-    } else {
-      nest.store = ir::As<ir::StoreNode>(stmt);
-      break;
-    }
-  }
-  return nest;
-}
-
-// The indices of dimensions with several elements; nullopt if others are not 0.
-std::optional<std::vector<Expr>> WideIndices(const ir::BufferNode& buffer,
-                                             const std::vector<Expr>& indices) {
-  std::vector<Expr> wide;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (buffer.shape[d] > 1) {
-      wide.push_back(indices[d]);
-    } else if (!ir::IsConstInt(indices[d], 0)) {
-      return std::nullopt;
-    }
-  }
-  return wide;
-}
-
 class Matcher {
  public:
-  Matcher(const ForNode& loop, const ir::Var& thread, int64_t threads)
-      : loop_(loop), thread_(thread), threads_(threads) {}
+  Matcher(const ForNode& loop, const std::vector<const ForNode*>& around,
+          const ir::Var& thread, int64_t threads)
+      : loop_(loop), thread_(thread), threads_(threads) {
+    for (const ForNode* outer : around) BindLoop(math_, *outer);
+  }
 
   absl::StatusOr<WarpgroupNest> Match() {
-    math_.Bind(thread_.get(), 0, threads_ - 1);
     Stmt body = loop_.body;
     while (const auto* alloc = ir::As<ir::AllocNode>(body)) body = alloc->body;
     const auto* seq = ir::As<ir::SeqNode>(body);
     if (seq == nullptr || seq->stmts.size() != 3) {
       return Refuse("its body is not two copies and a product");
     }
-    std::vector<WarpgroupOperand> operands;
+    std::vector<StoreNest> copies;
     std::optional<StoreNest> product;
     for (const Stmt& stmt : seq->stmts) {
       StoreNest nest = NestOf(stmt);
@@ -97,13 +57,24 @@ class Matcher {
             "extents");
       }
       if (ir::ScopeOf(*nest.store->buffer) == ir::MemoryScope::kShared) {
-        TF_ASSIGN_OR_RETURN(operands.emplace_back(), MatchCopy(nest));
+        copies.push_back(std::move(nest));
       } else {
         product = std::move(nest);
       }
     }
-    if (operands.size() != 2 || !product) {
+    if (copies.size() != 2 || !product) {
       return Refuse("its body is not two copies and a product");
+    }
+    // Rows that the product does not use are copied from anywhere.
+    std::vector<int64_t> row_counts;
+    for (const Expr& condition : product->conditions) {
+      const auto* less = ir::As<ir::BinaryNode>(condition);
+      if (less == nullptr || less->op != BinaryOp::kLT) continue;
+      if (const auto count = ir::AsInt(less->b)) row_counts.push_back(*count);
+    }
+    std::vector<WarpgroupOperand> operands;
+    for (const StoreNest& copy : copies) {
+      TF_ASSIGN_OR_RETURN(operands.emplace_back(), MatchCopy(copy, row_counts));
     }
     TF_RETURN_IF_ERROR(MatchProduct(*product, operands));
     TF_RETURN_IF_ERROR(CheckTile(out_.a));
@@ -123,11 +94,12 @@ class Matcher {
     int64_t places() const {
       return rows_across ? operand->columns : operand->rows;
     }
-    size_t place_dim() const {
-      return rows_across ? operand->tensor->shape.size() - 1 : operand->row_dim;
+    // Of the tensor, of which the tile begins at element `first`.
+    int64_t extent(bool rows) const {
+      return rows ? operand->copy.tensor_rows : operand->copy.map.sizes.back();
     }
-    size_t along_dim() const {
-      return rows_across ? operand->row_dim : operand->tensor->shape.size() - 1;
+    const Expr& first(bool rows) const {
+      return rows ? operand->copy.first_row : operand->copy.origin.back();
     }
   };
 
@@ -136,99 +108,12 @@ class Matcher {
         absl::StrCat("loop ", loop_.var->name, ": warpgroup products: ", why));
   }
 
-  absl::StatusOr<WarpgroupOperand> MatchCopy(const StoreNest& nest) {
-    const ir::BufferNode& tile = *nest.store->buffer;
-    const auto refuse = [&](const std::string& why) {
-      return Refuse(absl::StrCat("the copy to ", tile.name, ": ", why));
-    };
-    Expr value = nest.store->value;
-    const auto* choice = ir::As<ir::CallNode>(value);
-    if (choice != nullptr && choice->op == ir::Intrinsic::kIfThenElse) {
-      value = choice->args[1];
-    }
-    const auto* load = ir::As<ir::LoadNode>(value);
-    if (load == nullptr || load->buffer->dtype != tile.dtype ||
-        ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal) {
-      return refuse("its value is no element of a tensor in global memory");
-    }
-    if (choice != nullptr &&
-        !IsInside(choice->args[0], *load, choice->args[2])) {
-      return refuse(
-          "its value has conditions other than the bounds of the tensor");
-    }
-    WarpgroupOperand out;
-    out.tensor = load->buffer;
-    out.tile = nest.store->buffer;
-    const auto wide = WideIndices(tile, nest.store->indices);
-    std::vector<int64_t> extents;
-    for (const int64_t extent : tile.shape) {
-      if (extent > 1) extents.push_back(extent);
-    }
-    if (!wide || wide->size() != 2 || nest.loops.size() != 2) {
-      return refuse("the tile has not two dimensions, each with one loop");
-    }
-    out.rows = extents[0];
-    out.columns = extents[1];
-    ir::VarMap zero;
-    for (size_t d = 0; d < 2; ++d) {
-      const auto loop = std::ranges::find_if(nest.loops, [&](const ForNode* l) {
-        return l->var.get() == (*wide)[d].get();
-      });
-      if (loop == nest.loops.end() ||
-          !ir::IsConstInt((*loop)->extent, extents[d])) {
-        return refuse("its loops are not those over the tile's elements");
-      }
-      zero[(*loop)->var.get()] = ir::IntConst(0);
-    }
-    std::optional<size_t> row_dim, column_dim;
-    for (size_t d = 0; d < load->indices.size(); ++d) {
-      const Linear index = math_.Decompose(load->indices[d]);
-      const int64_t row = index.CoefficientOf((*wide)[0].get());
-      const int64_t column = index.CoefficientOf((*wide)[1].get());
-      out.origin.push_back(
-          math_.Simplify(ir::Substitute(load->indices[d], zero)));
-      const auto linear = math_.Difference(
-          load->indices[d],
-          out.origin.back() + (*wide)[0] * row + (*wide)[1] * column);
-      if (linear != 0 || row + column > 1 || row < 0 || column < 0 ||
-          (row == 1 && row_dim) || (column == 1 && column_dim)) {
-        return refuse("the tile is no box of the tensor");
-      }
-      if (row == 1) row_dim = d;
-      if (column == 1) column_dim = d;
-    }
-    if (!row_dim || column_dim != load->indices.size() - 1) {
-      return refuse(
-          "rows of the tile are not along the tensor's last dimension");
-    }
-    out.row_dim = *row_dim;
+  absl::StatusOr<WarpgroupOperand> MatchCopy(
+      const StoreNest& nest, const std::vector<int64_t>& row_counts) {
+    absl::StatusOr<WarpgroupOperand> out =
+        MatchFetch(nest, loop_, row_counts, math_);
+    if (!out.ok()) return Refuse(std::string(out.status().message()));
     return out;
-  }
-
-  // Whether the condition is that the load is in bounds, and 0 the other value.
-  bool IsInside(const Expr& condition, const ir::LoadNode& load,
-                const Expr& otherwise) {
-    const auto* zero = ir::As<ir::FloatConstNode>(otherwise);
-    if (zero != nullptr ? zero->value != 0 : !ir::IsConstInt(otherwise, 0)) {
-      return false;
-    }
-    return std::ranges::all_of(
-        arith::Conjuncts(condition), [&](const Expr& part) {
-          const auto* binary = ir::As<ir::BinaryNode>(part);
-          if (binary == nullptr) return false;
-          for (size_t d = 0; d < load.indices.size(); ++d) {
-            if (binary->op == BinaryOp::kLT &&
-                ir::IsConstInt(binary->b, load.buffer->shape[d]) &&
-                math_.Difference(binary->a, load.indices[d]) == 0) {
-              return true;
-            }
-            if (binary->op == BinaryOp::kLE && ir::IsConstInt(binary->a, 0) &&
-                math_.Difference(binary->b, load.indices[d]) == 0) {
-              return true;
-            }
-          }
-          return false;
-        });
   }
 
   absl::Status MatchProduct(const StoreNest& nest,
@@ -307,7 +192,7 @@ class Matcher {
     out_.b.rows_across = factors[1].rows_across;
     Widen(out_.a, RowsOfBlock());
     Widen(out_.b, out_.columns);
-    return CheckConditions(nest, *depth, factors);
+    return CheckConditions(nest, factors);
   }
 
   int64_t RowsOfBlock() const {
@@ -318,8 +203,7 @@ class Matcher {
   static bool Covers(const Factor& factor, int64_t places) {
     return factor.places() == places ||
            (factor.places() < places &&
-            factor.places() ==
-                factor.operand->tensor->shape[factor.place_dim()]);
+            factor.places() == factor.extent(!factor.rows_across));
   }
   static void Widen(WarpgroupOperand& operand, int64_t places) {
     (operand.rows_across ? operand.columns : operand.rows) = places;
@@ -476,8 +360,9 @@ class Matcher {
 
   // Each condition is on the loop as a whole, or that an element which a factor
   // is fetched from is in bounds; outside the fetched factors are 0.
-  absl::Status CheckConditions(const StoreNest& nest, const ForNode& depth,
+  absl::Status CheckConditions(const StoreNest& nest,
                                const std::array<Factor, 2>& factors) {
+    std::array<bool, 2> has_bound = {false, false};
     for (const Expr& condition : nest.conditions) {
       bool inside = ir::UsesVar(condition, thread_.get());
       for (const ForNode* loop : nest.loops) {
@@ -489,25 +374,32 @@ class Matcher {
       }
       const auto* less = ir::As<ir::BinaryNode>(condition);
       const auto is_bound = [&](const Factor& factor, const Expr& index,
-                                size_t dim) {
+                                bool rows) {
         return less != nullptr && less->op == BinaryOp::kLT &&
-               ir::IsConstInt(less->b, factor.operand->tensor->shape[dim]) &&
-               math_.Difference(less->a, factor.operand->origin[dim] + index) ==
-                   0;
+               ir::IsConstInt(less->b, factor.extent(rows)) &&
+               math_.Difference(less->a, factor.first(rows) + index) == 0;
       };
       bool allowed = true;
       for (const Factor& factor : factors) {
-        allowed &= is_bound(factor, factor.along(), factor.along_dim());
+        allowed &= is_bound(factor, factor.along(), factor.rows_across);
       }
-      for (const Factor& factor : factors) {
-        allowed |= is_bound(factor, factor.place(), factor.place_dim());
+      for (size_t i = 0; i < factors.size(); ++i) {
+        const Factor& factor = factors[i];
+        if (!is_bound(factor, factor.place(), !factor.rows_across)) continue;
+        allowed = has_bound[i] = true;
       }
       if (!allowed) {
         return Refuse(absl::StrCat("the condition ", ir::ToString(condition),
                                    " is no bound of a tensor"));
       }
     }
-    (void)depth;
+    for (size_t i = 0; i < factors.size(); ++i) {
+      const WarpgroupOperand& operand = *factors[i].operand;
+      if (operand.copy.differs_beyond && !has_bound[i]) {
+        return Refuse(absl::StrCat("it uses rows of ", operand.tile->name,
+                                   " beyond those of windows"));
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -536,10 +428,9 @@ class Matcher {
                                  " is no multiple of ", out_.unit->depth));
     }
     if (!tensor.is_dense() || !tensor.dim_align.empty() ||
-        tensor.shape.size() > ir::kMaxBoxDims || tensor.shape.size() < 2) {
+        tensor.shape.size() < 2) {
       return refuse(absl::StrCat("the tensor ", tensor.name,
-                                 " has strides, or more dimensions than ",
-                                 ir::kMaxBoxDims));
+                                 " has strides, or one dimension"));
     }
     if (tensor.shape.back() * bytes % ir::kTensorRowBytes != 0) {
       return refuse(absl::StrCat(
@@ -559,10 +450,10 @@ class Matcher {
 
 }  // namespace
 
-absl::StatusOr<WarpgroupNest> MatchWarpgroupNest(const ForNode& loop,
-                                                 const ir::Var& thread,
-                                                 int64_t threads) {
-  return Matcher(loop, thread, threads).Match();
+absl::StatusOr<WarpgroupNest> MatchWarpgroupNest(
+    const ForNode& loop, const std::vector<const ForNode*>& around,
+    const ir::Var& thread, int64_t threads) {
+  return Matcher(loop, around, thread, threads).Match();
 }
 
 }  // namespace tilefarm::lower

@@ -9,9 +9,9 @@
 //       sums[..] = sums[..] + cast(A_shared[row, k]) * cast(B_shared[column,
 //       k])
 //
-// Tiles may have k first as well, and copies the dimensions of their tensor in
-// another order, if the last one stays the last. Conditions that keep accesses
-// inside of the tensors are allowed: the engine fetches zeros from outside.
+// Tiles may have k first as well, and be other copies that the engine can make
+// (warpgroup_fetch.h). Conditions that keep accesses inside of the tensors are
+// allowed: the engine fetches zeros from outside.
 #ifndef TILEFARM_COMPILER_LOWER_WARPGROUP_NEST_H_
 #define TILEFARM_COMPILER_LOWER_WARPGROUP_NEST_H_
 
@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/ir/warpgroup_product.h"
+#include "compiler/lower/warpgroup_fetch.h"
 
 namespace tilefarm::lower {
 
@@ -28,15 +29,6 @@ namespace tilefarm::lower {
 // beside each other in a thread's registers and in a row; columns, and rows,
 // after which the distribution repeats.
 inline constexpr int64_t kSumsPair = 2, kSumsPeriod = 8;
-
-struct WarpgroupOperand {
-  ir::Buffer tensor;  // global memory
-  ir::Buffer tile;    // rows, then columns, which are contiguous in the tensor
-  int64_t rows = 0, columns = 0;
-  bool rows_across = false;  // the columns are those of the product, not depth
-  size_t row_dim = 0;        // of the tensor; columns have the last one
-  std::vector<ir::Expr> origin;  // of the tile in the tensor
-};
 
 struct WarpgroupNest {
   const ir::WarpgroupUnit* unit = nullptr;
@@ -56,10 +48,11 @@ struct WarpgroupNest {
   std::vector<ir::Expr> conditions;
 };
 
-// InvalidArgument with the loop's name and the reason if it is something else.
-absl::StatusOr<WarpgroupNest> MatchWarpgroupNest(const ir::ForNode& loop,
-                                                 const ir::Var& thread,
-                                                 int64_t threads);
+// `around`: the loops around it, those of blocks included. InvalidArgument with
+// the loop's name and the reason if it is something else.
+absl::StatusOr<WarpgroupNest> MatchWarpgroupNest(
+    const ir::ForNode& loop, const std::vector<const ir::ForNode*>& around,
+    const ir::Var& thread, int64_t threads);
 
 }  // namespace tilefarm::lower
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/arith/window_rows.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/tensor_box.h"
@@ -44,7 +45,7 @@ class BoxStorer {
     TF_RETURN_IF_ERROR(ReadNest(stmt));
     TF_RETURN_IF_ERROR(CheckTensor());
     TF_RETURN_IF_ERROR(FindPlaces());
-    TF_RETURN_IF_ERROR(FindOrigin());
+    TF_RETURN_IF_ERROR(FindView());
     for (const Expr& condition : conditions_) {
       if (!IsBound(condition)) {
         return Refuse(absl::StrCat("the condition ", ir::ToString(condition),
@@ -119,11 +120,11 @@ class BoxStorer {
                                  " are too narrow for a store"));
     }
     if (!tensor.is_dense() || !tensor.dim_align.empty() ||
-        tensor.shape.size() < 2 || tensor.shape.size() > ir::kMaxBoxDims ||
+        tensor.shape.size() < 2 ||
         tensor.shape.back() * bytes % ir::kTensorRowBytes != 0) {
-      return Refuse(absl::StrCat(
-          "the rows of ", tensor.name, " are no multiple of ",
-          ir::kTensorRowBytes, " bytes, or it has too few or many dimensions"));
+      return Refuse(absl::StrCat("the rows of ", tensor.name,
+                                 " are no multiple of ", ir::kTensorRowBytes,
+                                 " bytes, or it has too few dimensions"));
     }
     if (nest_.columns % row_elements_ != 0) {
       return Refuse(absl::StrCat("a tile has ", nest_.columns,
@@ -223,18 +224,34 @@ class BoxStorer {
            (c * kSumsPeriod + q);
   }
 
+  // The tensor, or the matrix whose rows are all its dimensions but the last.
+  absl::Status FindView() {
+    const ir::Buffer& tensor = store_->buffer;
+    indices_ = store_->indices;
+    shape_ = tensor->shape;
+    if (shape_.size() <= ir::kMaxBoxDims && FindOrigin().ok()) {
+      map_ = ir::MakeTensorMap(tensor, {});
+      return absl::OkStatus();
+    }
+    map_ = ir::MakeMatrixMap(tensor, 1, 1);
+    indices_ = {arith::MatrixRow(math_, store_->indices, tensor->shape),
+                store_->indices.back()};
+    shape_ = {map_.sizes[ir::kMaxBoxDims - 2], tensor->shape.back()};
+    return FindOrigin();
+  }
+
   // The tile's first element in the tensor; checks all others.
   absl::Status FindOrigin() {
+    row_dim_.reset();
+    origin_.clear();
     ir::VarMap first = iterations_.at({0, 0, 0, 0});
     first[thread_.get()] = ir::IntConst(0);
-    for (const Expr& index : store_->indices) {
-      origin_.push_back(At(index, first));
-    }
+    for (const Expr& index : indices_) origin_.push_back(At(index, first));
     const size_t last = origin_.size() - 1;
     for (const auto& [place, values] : iterations_) {
       const auto [product, h, c, q] = place;
       for (size_t d = 0; d < origin_.size(); ++d) {
-        const Expr index = At(store_->indices[d], values);
+        const Expr index = At(indices_[d], values);
         const auto is = [&](const Expr& more) {
           return math_.Difference(index, origin_[d] + more) == 0;
         };
@@ -262,13 +279,30 @@ class BoxStorer {
     }
     const auto* less = ir::As<ir::BinaryNode>(condition);
     if (less == nullptr || less->op != BinaryOp::kLT) return false;
-    for (size_t d = 0; d < store_->indices.size(); ++d) {
-      if (ir::IsConstInt(less->b, store_->buffer->shape[d]) &&
-          math_.Difference(less->a, store_->indices[d]) == 0) {
+    for (size_t d = 0; d < indices_.size(); ++d) {
+      if (ir::IsConstInt(less->b, shape_[d]) &&
+          math_.Difference(less->a, indices_[d]) == 0) {
         return true;
       }
     }
     return false;
+  }
+
+  // What is stored, where it reads other tensors only inside of the bounds.
+  Expr Value() const {
+    bool reads = false;
+    ir::PostOrderExprs(store_->value, [&](const Expr& e) {
+      const auto* load = ir::As<ir::LoadNode>(e);
+      reads |= load != nullptr && load->buffer != nest_.sums;
+    });
+    if (!reads || conditions_.empty()) return store_->value;
+    Expr inside = conditions_.front();
+    for (size_t i = 1; i < conditions_.size(); ++i) {
+      inside = ir::And(inside, conditions_[i]);
+    }
+    return ir::IfThenElseExpr(
+        inside, store_->value,
+        ir::MakeCast(store_->value->dtype, ir::IntConst(0)));
   }
 
   Stmt ByFirst(std::vector<Stmt> stmts) const {
@@ -288,6 +322,7 @@ class BoxStorer {
     out.push_back(ByFirst({Wait(ir::kStoreTiles - 1)}));
     out.push_back(meet);
     const int64_t bytes = store_->buffer->dtype.bytes();
+    const Expr value = Value();
     for (int64_t step = 0; step < row_elements_ / kSumsPeriod; ++step) {
       for (int64_t h = 0; h < 2; ++h) {
         const int64_t c = chunk * (row_elements_ / kSumsPeriod) + step;
@@ -313,26 +348,25 @@ class BoxStorer {
         out.push_back(
             ir::MakeFor(pair, ir::IntConst(kSumsPair),
                         ir::MakeStore(tiles_, {warpgroup_, tile, row, place},
-                                      ir::Substitute(store_->value, values)),
+                                      ir::Substitute(value, values)),
                         ir::ForKind::kVectorized));
       }
     }
     out.push_back(Effect(MachineOp::kBoxFence, {}));
     out.push_back(meet);
-    std::vector<int64_t> box(origin_.size(), 1);
-    box[*row_dim_] = ir::kWarpgroupRows;
-    box.back() = row_elements_;
+    ir::TensorMap map = map_;
+    map.box[*row_dim_ + ir::kMaxBoxDims - origin_.size()] = ir::kWarpgroupRows;
+    map.box.back() = row_elements_;
     std::vector<Expr> origin = origin_;
     origin[*row_dim_] = origin[*row_dim_] +
                         Expr(warpgroup_) * nest_.warpgroup_step +
                         product * nest_.product_step;
     origin.back() = origin.back() + chunk * row_elements_;
     const Expr zero = ir::IntConst(0);
-    out.push_back(
-        ByFirst({std::make_shared<const ir::EvaluateNode>(ir::StoreBox(
-                     ir::MakeTensorMap(store_->buffer, box), origin,
-                     ir::Load(tiles_, {warpgroup_, tile, zero, zero}))),
-                 Effect(MachineOp::kBoxStoreCommit, {})}));
+    out.push_back(ByFirst(
+        {std::make_shared<const ir::EvaluateNode>(ir::StoreBox(
+             map, origin, ir::Load(tiles_, {warpgroup_, tile, zero, zero}))),
+         Effect(MachineOp::kBoxStoreCommit, {})}));
   }
 
   const WarpgroupNest& nest_;
@@ -344,6 +378,10 @@ class BoxStorer {
   int64_t row_elements_ = 0;
   std::map<SumPlace, ir::VarMap> iterations_;
   const ForNode* pair_ = nullptr;
+  // The tensor as the engine sees it.
+  std::vector<Expr> indices_;
+  std::vector<int64_t> shape_;
+  ir::TensorMap map_;
   std::vector<Expr> origin_;
   std::optional<size_t> row_dim_;
   ir::Buffer tiles_;

@@ -171,26 +171,36 @@ static int32_t StreamWorkspace(Driver* driver, struct tf_gpu_module* module,
 static int32_t EncodeMap(Driver* driver, const struct tf_gpu_kernel* kernel,
                          const struct tf_gpu_tensor_map* map,
                          tf_device_pointer memory, struct tf_cuda_map* out) {
-  if (driver->encode_map == NULL) {
+  const int windows = map->spatial > 0;
+  const char* call =
+      windows ? "cuTensorMapEncodeIm2col" : "cuTensorMapEncodeTiled";
+  if (windows ? driver->encode_windows == NULL : driver->encode_map == NULL) {
     return tf_rt_gpu_fail(TF_GPU_NO_DRIVER,
-                          "%s needs cuTensorMapEncodeTiled: install a driver "
-                          "of CUDA 12.0 or later",
-                          kernel->name);
+                          "%s needs %s: install a driver of CUDA 12.0 or later",
+                          kernel->name, call);
   }
   uint64_t strides[TF_GPU_MAP_DIMS];
-  uint32_t ones[TF_GPU_MAP_DIMS];
+  uint32_t steps[TF_GPU_MAP_DIMS];
   uint64_t stride = map->element_bytes;
   for (uint32_t i = 0; i < map->dims; ++i) {
     stride *= map->sizes[i];
     strides[i] = stride;
-    ones[i] = 1;
+    steps[i] = i >= 1 && i <= map->spatial ? map->steps[i - 1] : 1;
   }
-  const int32_t error = driver->encode_map(
-      out, map->element_type, map->dims, memory, map->sizes, strides, map->box,
-      ones, TF_CUDA_MAP_NO_INTERLEAVE, TF_CUDA_MAP_SWIZZLE_128_BYTES,
-      TF_CUDA_MAP_PROMOTE_256_BYTES, TF_CUDA_MAP_FILL_ZEROS);
+  const int32_t error =
+      windows
+          ? driver->encode_windows(
+                out, map->element_type, map->dims, memory, map->sizes, strides,
+                map->lower, map->upper, map->box[0], map->box[map->dims - 1],
+                steps, TF_CUDA_MAP_NO_INTERLEAVE, TF_CUDA_MAP_SWIZZLE_128_BYTES,
+                TF_CUDA_MAP_PROMOTE_256_BYTES, TF_CUDA_MAP_FILL_ZEROS)
+          : driver->encode_map(
+                out, map->element_type, map->dims, memory, map->sizes, strides,
+                map->box, steps, TF_CUDA_MAP_NO_INTERLEAVE,
+                TF_CUDA_MAP_SWIZZLE_128_BYTES, TF_CUDA_MAP_PROMOTE_256_BYTES,
+                TF_CUDA_MAP_FILL_ZEROS);
   if (error == 0) return 0;
-  return tf_rt_cuda_fail(driver, "cuTensorMapEncodeTiled", kernel->name, error,
+  return tf_rt_cuda_fail(driver, call, kernel->name, error,
                          memory % 16 == 0 ? NULL
                                           : "parameters must be aligned to 16 "
                                             "bytes");

@@ -48,6 +48,7 @@ static const struct tf_gpu_entry kEntries[] = {
     TF_ENTRY("cuGraphDestroy", destroy_graph, 0),
     TF_ENTRY("cuGraphExecDestroy", destroy_executable, 0),
     TF_ENTRY("cuTensorMapEncodeTiled", encode_map, 0),
+    TF_ENTRY("cuTensorMapEncodeIm2col", encode_windows, 0),
 };
 
 static const struct tf_gpu_library kLibrary = {

@@ -78,6 +78,14 @@ struct tf_cuda_driver {
                         const uint64_t* strides, const uint32_t* box,
                         const uint32_t* element_strides, int32_t interleave,
                         int32_t swizzle, int32_t l2_promotion, int32_t fill);
+  /* `lower`, `upper`: of the spatial dimensions, the width first. */
+  int32_t (*encode_windows)(void* map, int32_t element_type, uint32_t dims,
+                            tf_device_pointer memory, const uint64_t* sizes,
+                            const uint64_t* strides, const int32_t* lower,
+                            const int32_t* upper, uint32_t channels,
+                            uint32_t pixels, const uint32_t* element_strides,
+                            int32_t interleave, int32_t swizzle,
+                            int32_t l2_promotion, int32_t fill);
 };
 
 struct tf_cuda_map { /* CUtensorMap */

@@ -17,10 +17,16 @@ struct tf_sim_thread {
   void* shared; /* the block's shared memory, aligned to 1024 bytes */
 };
 
-enum { TF_GPU_MAP_DIMS = 5, TF_GPU_MAP_ROW_BYTES = 128 };
+enum {
+  TF_GPU_MAP_DIMS = 5,
+  TF_GPU_MAP_SPATIAL = 3,
+  TF_GPU_MAP_ROW_BYTES = 128
+};
 
 /* A dense tensor of which kernels copy boxes, with rows of 128 bytes that are
- * swizzled in shared memory. */
+ * swizzled in shared memory; or windows (ir/tensor_box.h), whose dimensions are
+ * channels, width, height, depth and images, and the last one's box extent the
+ * number of pixels. */
 struct tf_gpu_tensor_map {
   int32_t buffer;       /* as tf_gpu_kernel::arguments */
   int32_t element_type; /* CUtensorMapDataType */
@@ -28,6 +34,10 @@ struct tf_gpu_tensor_map {
   uint32_t dims;
   uint64_t sizes[TF_GPU_MAP_DIMS]; /* the contiguous dimension first */
   uint32_t box[TF_GPU_MAP_DIMS];
+  /* Of windows, by width, height and depth; 0: boxes. */
+  uint32_t spatial;
+  int32_t lower[TF_GPU_MAP_SPATIAL], upper[TF_GPU_MAP_SPATIAL];
+  uint32_t steps[TF_GPU_MAP_SPATIAL];
 };
 
 /* One launch. */
@@ -236,6 +246,14 @@ void tf_rt_sim_copy_box(const struct tf_sim_thread* thread, void* to,
                         const struct tf_sim_tensor_map* map, void* barrier,
                         int32_t x0, int32_t x1, int32_t x2, int32_t x3,
                         int32_t x4);
+/* Likewise of windows; the coordinates are those of the first window's first
+ * element, in the order of the map's dimensions, and o0.. a place in the
+ * window.
+ */
+void tf_rt_sim_copy_windows(const struct tf_sim_thread* thread, void* to,
+                            const struct tf_sim_tensor_map* map, void* barrier,
+                            int32_t x0, int32_t x1, int32_t x2, int32_t x3,
+                            int32_t x4, uint16_t o0, uint16_t o1, uint16_t o2);
 /* The box is read and written in the wait, at the latest. */
 void tf_rt_sim_store_box(const struct tf_sim_thread* thread, const void* from,
                          const struct tf_sim_tensor_map* map, int32_t x0,

@@ -19,7 +19,8 @@ struct Box {
   char* to;
   void* barrier;
   int64_t origin[TF_GPU_MAP_DIMS];
-  uint32_t group; /* of stores */
+  uint32_t group;                       /* of stores */
+  uint16_t offsets[TF_GPU_MAP_SPATIAL]; /* of windows */
 };
 
 struct Operand {
@@ -145,35 +146,90 @@ static void Append(struct Box** last, struct Box* box) {
   *last = box;
 }
 
+static struct Box* NewBox(struct Fiber* fiber, struct Box contents) {
+  struct Box* box = aligned_alloc(64, 128);
+  _Static_assert(sizeof(struct Box) <= 128, "what is allocated");
+  if (box == NULL) Fault(fiber, "no memory for copies");
+  *box = contents;
+  return box;
+}
+
+static void StartCopy(struct Fiber* fiber, struct Box contents) {
+  const struct tf_gpu_tensor_map* map = contents.map->map;
+  const uint64_t bytes = BoxBytes(map);
+  CheckShared(fiber, contents.to, bytes, kTileAlignment);
+  FindBarrier(fiber, contents.barrier);
+  if (map->box[0] * map->element_bytes != TF_GPU_MAP_ROW_BYTES) {
+    Fault(fiber, "a box whose rows are not 128 bytes long");
+  }
+  Append(&fiber->launch->boxes, NewBox(fiber, contents));
+  memset(contents.to, 0xff, bytes);
+  ++fiber->launch->progress;
+}
+
 void tf_rt_sim_copy_box(const struct tf_sim_thread* thread, void* to,
                         const struct tf_sim_tensor_map* map, void* barrier,
                         int32_t x0, int32_t x1, int32_t x2, int32_t x3,
                         int32_t x4) {
+  StartCopy(FiberOf(thread),
+            (struct Box){NULL, map, to, barrier, {x0, x1, x2, x3, x4}, 0, {0}});
+}
+
+/* The number of windows along a spatial dimension. */
+static int64_t WindowCount(const struct tf_gpu_tensor_map* map, uint32_t i) {
+  const int64_t length =
+      (int64_t)map->sizes[i + 1] + map->upper[i] - map->lower[i];
+  return (length - 1) / map->steps[i] + 1;
+}
+
+void tf_rt_sim_copy_windows(const struct tf_sim_thread* thread, void* to,
+                            const struct tf_sim_tensor_map* map, void* barrier,
+                            int32_t x0, int32_t x1, int32_t x2, int32_t x3,
+                            int32_t x4, uint16_t o0, uint16_t o1, uint16_t o2) {
   struct Fiber* fiber = FiberOf(thread);
-  const uint64_t bytes = BoxBytes(map->map);
-  CheckShared(fiber, to, bytes, kTileAlignment);
-  FindBarrier(fiber, barrier);
-  if (map->map->box[0] * map->map->element_bytes != TF_GPU_MAP_ROW_BYTES) {
-    Fault(fiber, "a box whose rows are not 128 bytes long");
+  const struct Box box = {NULL, map,         to, barrier, {x0, x1, x2, x3, x4},
+                          0,    {o0, o1, o2}};
+  for (uint32_t i = 0; i < map->map->spatial; ++i) {
+    const int64_t from = box.origin[i + 1] - map->map->lower[i];
+    if (from < 0 || from % map->map->steps[i] != 0 ||
+        from / map->map->steps[i] >= WindowCount(map->map, i)) {
+      Fault(fiber, "a copy that begins at no window");
+    }
   }
-  struct Box* box = aligned_alloc(64, 128);
-  if (box == NULL) Fault(fiber, "no memory for copies");
-  *box = (struct Box){NULL, map, to, barrier, {x0, x1, x2, x3, x4}, 0};
-  Append(&fiber->launch->boxes, box);
-  memset(to, 0xff, bytes);
-  ++fiber->launch->progress;
+  StartCopy(fiber, box);
+}
+
+/* The elements of a row begin at coordinates 1 to dims - 1. */
+static void LocateRow(const struct Box* box, uint64_t row, int64_t* at) {
+  const struct tf_gpu_tensor_map* map = box->map->map;
+  if (map->spatial == 0) {
+    for (uint32_t i = 1; i < map->dims; ++i) {
+      at[i] = box->origin[i] + (int64_t)(row % map->box[i]);
+      row /= map->box[i];
+    }
+    return;
+  }
+  /* The windows have numbers, whose digits are places along dimensions. */
+  for (uint32_t i = 0; i < map->spatial; ++i) {
+    const int64_t count = WindowCount(map, i), step = map->steps[i];
+    const int64_t window =
+        (box->origin[i + 1] - map->lower[i]) / step + (int64_t)row;
+    at[i + 1] = window % count * step + map->lower[i] + box->offsets[i];
+    row = (uint64_t)(window / count);
+  }
+  at[map->dims - 1] = box->origin[map->dims - 1] + (int64_t)row;
 }
 
 /* One row of the box, from the tensor or to it. */
 static void CopyRow(const struct Box* box, uint64_t row, int32_t to_tensor) {
   const struct tf_gpu_tensor_map* map = box->map->map;
-  uint64_t rest = row, stride = map->sizes[0], offset = 0;
+  uint64_t stride = map->sizes[0], offset = 0;
+  int64_t first[TF_GPU_MAP_DIMS];
+  LocateRow(box, row, first);
   int32_t inside = 1;
   for (uint32_t i = 1; i < map->dims; ++i) {
-    const int64_t at = box->origin[i] + (int64_t)(rest % map->box[i]);
-    rest /= map->box[i];
-    inside &= at >= 0 && at < (int64_t)map->sizes[i];
-    offset += (uint64_t)at * stride;
+    inside &= first[i] >= 0 && first[i] < (int64_t)map->sizes[i];
+    offset += (uint64_t)first[i] * stride;
     stride *= map->sizes[i];
   }
   for (uint32_t i = 0; i < map->box[0]; ++i) {
@@ -228,15 +284,14 @@ void tf_rt_sim_store_box(const struct tf_sim_thread* thread, const void* from,
                          int32_t x1, int32_t x2, int32_t x3, int32_t x4) {
   struct Fiber* fiber = FiberOf(thread);
   CheckShared(fiber, from, BoxBytes(map->map), kTileAlignment);
-  struct Box* box = aligned_alloc(64, 128);
-  if (box == NULL) Fault(fiber, "no memory for copies");
-  *box = (struct Box){NULL,
-                      map,
-                      (char*)(uintptr_t)from,
-                      NULL,
-                      {x0, x1, x2, x3, x4},
-                      fiber->store_group};
-  Append(&fiber->stores, box);
+  const struct Box box = {NULL,
+                          map,
+                          (char*)(uintptr_t)from,
+                          NULL,
+                          {x0, x1, x2, x3, x4},
+                          fiber->store_group,
+                          {0}};
+  Append(&fiber->stores, NewBox(fiber, box));
 }
 
 void tf_rt_sim_box_store_commit(const struct tf_sim_thread* thread) {

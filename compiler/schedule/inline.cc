@@ -111,16 +111,25 @@ ir::Expr ValueAt(const ir::Expr& value, const ir::VarMap& vars) {
   return LetRefresher().Mutate(ir::Substitute(value, vars));
 }
 
+// Whether a 16-bit float is what is stored, without being computed.
+bool IsExact(const ir::BufferNode& buffer, const ir::Expr& value) {
+  if (const auto* number = ir::As<ir::FloatConstNode>(value)) {
+    const auto single = static_cast<float>(number->value);
+    return ir::RoundTo(buffer.dtype, single) == single;
+  }
+  const auto* choice = ir::As<ir::CallNode>(value);
+  if (choice != nullptr && choice->op == ir::Intrinsic::kIfThenElse) {
+    return IsExact(buffer, choice->args[1]) && IsExact(buffer, choice->args[2]);
+  }
+  return ir::As<ir::LoadNode>(value) != nullptr ||
+         ir::As<ir::CastNode>(value) != nullptr;
+}
+
 // The value that a load returns after `value` was stored to the buffer.
 ir::Expr Rounded(const ir::BufferNode& buffer, const ir::Expr& value) {
   if (!buffer.dtype.is_float() || buffer.dtype.bits != 16 ||
-      ir::As<ir::LoadNode>(value) != nullptr ||
-      ir::As<ir::CastNode>(value) != nullptr) {
+      IsExact(buffer, value)) {
     return value;
-  }
-  if (const auto* number = ir::As<ir::FloatConstNode>(value)) {
-    const auto single = static_cast<float>(number->value);
-    if (ir::RoundTo(buffer.dtype, single) == single) return value;
   }
   return ir::MakeCast(buffer.dtype,
                       ir::MakeCast(ir::DataType::Float(32), value));

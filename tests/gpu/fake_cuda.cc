@@ -711,6 +711,17 @@ int cuTensorMapEncodeTiled(void* map, unsigned element_type, unsigned dims,
   return ptx::EncodeTensorMap(map, element_type, dims, memory, sizes, strides,
                               box, element_strides, interleave, swizzle, fill);
 }
+int cuTensorMapEncodeIm2col(void* map, unsigned element_type, unsigned dims,
+                            uintptr_t memory, const uint64_t* sizes,
+                            const uint64_t* strides, const int* lower,
+                            const int* upper, unsigned channels,
+                            unsigned pixels, const unsigned* element_strides,
+                            unsigned interleave, unsigned swizzle, unsigned,
+                            unsigned fill) {
+  return ptx::EncodeWindowMap(map, element_type, dims, memory, sizes, strides,
+                              lower, upper, channels, pixels, element_strides,
+                              interleave, swizzle, fill);
+}
 #endif
 
 // Memory

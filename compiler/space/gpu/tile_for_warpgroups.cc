@@ -4,8 +4,11 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "compiler/arith/box_copy.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/tensor_box.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/ir/warpgroup_product.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
@@ -15,6 +18,7 @@
 namespace tilefarm::space {
 namespace {
 
+using ir::Expr;
 using schedule::BlockRv;
 using schedule::ExprRv;
 using schedule::LoopRv;
@@ -43,15 +47,16 @@ struct GroupProduct {
   size_t rows = 0, columns = 0, depth = 0;  // variables of the block
   int a = 0, b = 0;                         // reads of the block
   int64_t step = 0;                         // along depth: 128 bytes
+  bool a_across = false, b_across = false;  // the last index is not depth
 };
 
 // The variables of the last two dimensions, which must be variables each.
-std::optional<std::pair<size_t, size_t>> LastTwo(const ir::BlockNode& block,
-                                                 const ir::LoadNode& load) {
-  const size_t dims = load.indices.size();
+std::optional<std::pair<size_t, size_t>> LastTwo(
+    const ir::BlockNode& block, const std::vector<Expr>& indices) {
+  const size_t dims = indices.size();
   if (dims < 2) return std::nullopt;
-  const auto row = VariableOf(block, load.indices[dims - 2]);
-  const auto column = VariableOf(block, load.indices[dims - 1]);
+  const auto row = VariableOf(block, indices[dims - 2]);
+  const auto column = VariableOf(block, indices[dims - 1]);
   if (!row || !column) return std::nullopt;
   return std::pair{*row, *column};
 }
@@ -67,7 +72,7 @@ std::optional<GroupProduct> FindGroupProduct(const ir::BlockNode& block) {
   const ir::WarpgroupUnit* unit =
       ir::FindWarpgroupUnit(a->dtype, store->value->dtype);
   const auto columns = VariableOf(block, store->indices.back());
-  auto of_a = LastTwo(block, *a), of_b = LastTwo(block, *b);
+  auto of_a = LastTwo(block, a->indices), of_b = LastTwo(block, b->indices);
   if (unit == nullptr || !columns || !of_a || !of_b) return std::nullopt;
   if (of_a->first == *columns || of_a->second == *columns) {
     std::swap(a, b);
@@ -78,15 +83,15 @@ std::optional<GroupProduct> FindGroupProduct(const ir::BlockNode& block) {
   };
   GroupProduct out;
   out.columns = *columns;
-  const bool a_across = is_reduce(of_a->first);
-  const bool b_across = is_reduce(of_b->first);
-  out.depth = a_across ? of_a->first : of_a->second;
-  out.rows = a_across ? of_a->second : of_a->first;
-  const size_t b_depth = b_across ? of_b->first : of_b->second;
-  const size_t b_place = b_across ? of_b->second : of_b->first;
+  out.a_across = is_reduce(of_a->first);
+  out.b_across = is_reduce(of_b->first);
+  out.depth = out.a_across ? of_a->first : of_a->second;
+  out.rows = out.a_across ? of_a->second : of_a->first;
+  const size_t b_depth = out.b_across ? of_b->first : of_b->second;
+  const size_t b_place = out.b_across ? of_b->second : of_b->first;
   if (!is_reduce(out.depth) || is_reduce(out.rows) || b_depth != out.depth ||
       b_place != out.columns || out.rows == out.columns ||
-      ((a_across || b_across) && !unit->rows_across)) {
+      ((out.a_across || out.b_across) && !unit->rows_across)) {
     return std::nullopt;
   }
   // No other sums: batches are spatial.
@@ -176,7 +181,8 @@ absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
                                 default_groups));
   TF_ASSIGN_OR_RETURN(
       const ExprRv products,
-      SampleOne(schedule, PowersOfTwo(1, way.persistent ? 1 : 2), 1));
+      SampleOne(schedule, PowersOfTwo(1, way.persistent || m < largest ? 1 : 2),
+                1));
   if (way.persistent) columns = {default_columns / kGroupRows};
   TF_ASSIGN_OR_RETURN(
       const ExprRv steps,
@@ -240,19 +246,85 @@ absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
   return GroupLoops{threads[0], k[0]};
 }
 
-absl::Status Tile(Schedule& schedule, BlockRv block,
-                  const GroupProduct& product, const GroupWay& way) {
+// A copy of elements, or zeros outside of the tensor.
+bool IsPaddedCopy(const ir::BlockNode& block) {
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  return ReadsGlobalMemory(block) && store != nullptr &&
+         ir::AsCopiedLoad(store->value).has_value();
+}
+
+// Takes over what other copies do, the padding of a convolution among them.
+absl::StatusOr<ir::BlockPtr> CopyFromTensor(Schedule& schedule, BlockRv copy) {
+  for (;;) {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr before, schedule.Get(copy));
+    TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, IsPaddedCopy));
+    TF_ASSIGN_OR_RETURN(ir::BlockPtr after, schedule.Get(copy));
+    if (after->body == before->body) return after;
+  }
+}
+
+// Whether the engine can copy tiles of what the block copies, of `step`
+// elements along depth, and so many rows.
+bool CanCopyTiles(const ir::BlockNode& block, int64_t step, bool across) {
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  const auto copied =
+      store == nullptr ? std::nullopt : ir::AsCopiedLoad(store->value);
+  if (!copied || !copied->load->buffer->is_dense() ||
+      copied->load->buffer->shape.back() * copied->load->buffer->dtype.bytes() %
+              ir::kTensorRowBytes !=
+          0) {
+    return false;
+  }
+  const auto place = LastTwo(block, store->indices);
+  if (!place) return false;
+  const auto& [row_number, column_number] = *place;
+  // Along depth, what begins at a multiple of the step.
+  arith::IndexMath math;
+  const ir::Var part = ir::MakeVar("part"), along = ir::MakeVar("along");
+  ir::VarMap in_parts;
+  const auto bind = [&](size_t number, bool is_depth) {
+    const ir::IterVar& iter = block.iters[number];
+    const int64_t extent = IterExtent(iter);
+    if (!is_depth) {
+      math.Bind(iter.var.get(), 0, extent - 1);
+      return iter.var;
+    }
+    math.Bind(part.get(), 0, CeilDiv(extent, step) - 1);
+    math.Bind(along.get(), 0, step - 1);
+    in_parts[iter.var.get()] = Expr(part) * step + Expr(along);
+    return along;
+  };
+  const ir::Var row = bind(row_number, across);
+  const ir::Var column = bind(column_number, !across);
+  const Expr load = ir::Substitute(Expr(store->value), in_parts);
+  const auto in_tile = ir::AsCopiedLoad(load);
+  return in_tile &&
+         arith::FindBoxCopy(
+             math, *in_tile, row, ir::kMaxBoxExtent, column,
+             [&](const Expr& atom) { return ir::UsesVar(atom, part.get()); })
+             .has_value();
+}
+
+absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  std::optional<GroupProduct> product = FindGroupProduct(*node);
   // Before the loops change: the elementwise block to fuse.
   BlockRv writer;
-  if (way.fuse) {
+  const bool flat = !product;
+  if (flat) {
+    TF_ASSIGN_OR_RETURN(writer, FlattenProduct(schedule, block, way.fuse));
+    TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
+    product = FindGroupProduct(*node);
+    if (!product) return absl::FailedPreconditionError("no matrix product");
+  } else if (way.fuse) {
     TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
                         FusibleConsumer(schedule, block));
     if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
     writer = *consumer;
   }
   TF_ASSIGN_OR_RETURN(const GroupLoops loops,
-                      TileLoops(schedule, block, product, way));
-  if (way.fuse) {
+                      TileLoops(schedule, block, *product, way));
+  if (way.fuse || flat) {
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
   } else {
     TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(block, 0, "local"));
@@ -267,9 +339,18 @@ absl::Status Tile(Schedule& schedule, BlockRv block,
        result.shape.back() * result.dtype.bytes() % ir::kTensorRowBytes != 0)) {
     return absl::FailedPreconditionError("the engine cannot write the result");
   }
-  for (const int operand : {product.a, product.b}) {
-    TF_ASSIGN_OR_RETURN(const BlockRv copy,
-                        schedule.CacheRead(block, operand, "shared"));
+  for (const bool is_a : {true, false}) {
+    TF_ASSIGN_OR_RETURN(
+        const BlockRv copy,
+        schedule.CacheRead(block, is_a ? product->a : product->b, "shared"));
+    if (flat) {
+      TF_ASSIGN_OR_RETURN(const ir::BlockPtr copied,
+                          CopyFromTensor(schedule, copy));
+      if (!CanCopyTiles(*copied, product->step,
+                        is_a ? product->a_across : product->b_across)) {
+        return absl::FailedPreconditionError("the engine cannot fetch it");
+      }
+    }
     TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, loops.fetches,
                                           /*preserve_unit_loops=*/true));
   }
@@ -291,16 +372,31 @@ absl::Status Tile(Schedule& schedule, BlockRv block,
 //           for k_1, j_3: C_local += A_shared * B_shared
 //         C = C_local                      (or a fused elementwise consumer)
 //
-// Alternatives: blocks that compute several tiles, one after another; results
-// that the copy engine writes, or the threads; and the block as it is.
+// A convolution is such a product (products.h), whose windows the engine copies
+// (arith/box_copy.h). Alternatives: blocks that compute several tiles, one
+// after another; results that the copy engine writes, or the threads; and the
+// block as it is.
 Alternatives TileForWarpgroups(const RuleContext& context, RuleSite site) {
-  const ir::BlockPtr node = site.node;
-  const std::optional<GroupProduct> product =
-      context.target.gpu->warpgroup_products ? FindGroupProduct(*node)
-                                             : std::nullopt;
-  if (!product) return DoesNotApply();
+  const std::optional<ProductFactors> factors = FactorsOf(*site.node);
+  if (!context.target.gpu->warpgroup_products || !factors ||
+      ir::FindWarpgroupUnit(factors->a->dtype, factors->store->value->dtype) ==
+          nullptr) {
+    return DoesNotApply();
+  }
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
   if (!plain) return DoesNotApply();
+  // The product as it is tiled.
+  ir::BlockPtr node = site.node;
+  std::optional<GroupProduct> product = FindGroupProduct(*node);
+  if (!product) {
+    Schedule flat = site.schedule;
+    if (!FlattenProduct(flat, site.block, /*fuse=*/false).ok()) {
+      return DoesNotApply();
+    }
+    TF_ASSIGN_OR_RETURN(node, flat.Get(site.block));
+    product = FindGroupProduct(*node);
+    if (!product) return DoesNotApply();
+  }
   int64_t tiles = 1;
   for (size_t i = 0; i < node->iters.size(); ++i) {
     const int64_t extent = IterExtent(node->iters[i]);
@@ -318,8 +414,7 @@ Alternatives TileForWarpgroups(const RuleContext& context, RuleSite site) {
       for (const bool boxes : {true, false}) {
         if (persistent && !several) continue;
         Schedule attempt = site.schedule;
-        if (Tile(attempt, site.block, *product, {fuse, boxes, persistent})
-                .ok()) {
+        if (Tile(attempt, site.block, {fuse, boxes, persistent}).ok()) {
           results.push_back(std::move(attempt));
         }
       }
@@ -327,6 +422,7 @@ Alternatives TileForWarpgroups(const RuleContext& context, RuleSite site) {
     // A consumer that can be fused always is.
     if (!results.empty()) break;
   }
+  if (results.empty()) return DoesNotApply();
   results.push_back(std::move(site.unchanged));
   return results;
 }

@@ -1,4 +1,5 @@
 // Asynchronous copies, tensor maps, and barriers in memory.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -57,16 +58,37 @@ void WaitForCopies(Warp& warp, const Instruction& i, uint32_t mask) {
 
 // Boxes -----------------------------------------------------------------------
 
+// The next row of a box, or the next pixel's of im2col: along the bounding box,
+// whose last pixels end at the tensor's end and the upper corner. `at` are
+// coordinates of the pixel, without the offsets.
+void Advance(const TensorMap& map,
+             std::array<int64_t, TensorMap::kMostDims>& at,
+             const BoxLoad& load) {
+  for (uint32_t d = 1; d < map.dims; ++d) {
+    if (map.im2col == 0 || d + 1 == map.dims) {
+      const int64_t end = load.origin[d] + int64_t{map.box[d]};
+      if (++at[d] < end || d + 1 == map.dims) return;
+      at[d] = load.origin[d];
+      continue;
+    }
+    at[d] += map.steps[d - 1];
+    if (at[d] < static_cast<int64_t>(map.sizes[d]) + map.upper[d - 1]) return;
+    at[d] = map.lower[d - 1];
+  }
+}
+
 template <typename F>
 int64_t WalkBox(Warp& warp, const BoxLoad& load, F access) {
   const TensorMap& map = *load.map;
-  std::array<uint32_t, TensorMap::kMostDims> at = {};
+  std::array<int64_t, TensorMap::kMostDims> at = {};
+  std::copy(load.origin.begin(), load.origin.end(), at.begin());
   const int64_t bytes = BoxBytes(map);
   for (int64_t offset = 0; offset < bytes; offset += map.element_bytes) {
     uint64_t address = map.address;
     bool inside = true;
     for (uint32_t d = 0; d < map.dims; ++d) {
-      const int64_t x = static_cast<int64_t>(load.origin[d]) + at[d];
+      const bool shifted = map.im2col != 0 && d > 0 && d + 1 < map.dims;
+      const int64_t x = at[d] + (shifted ? load.offsets[d - 1] : 0);
       inside &= x >= 0 && static_cast<uint64_t>(x) < map.sizes[d];
       address += static_cast<uint64_t>(x) * map.strides[d];
     }
@@ -78,20 +100,25 @@ int64_t WalkBox(Warp& warp, const BoxLoad& load, F access) {
     unsigned char* global = inside ? warp.Global(address, size, size) : nullptr;
     if (inside && global == nullptr) return -1;
     access(shared, global, map.element_bytes);
-    for (uint32_t d = 0; d < map.dims && ++at[d] == map.box[d]; ++d) at[d] = 0;
+    if (++at[0] < load.origin[0] + int64_t{map.box[0]}) continue;
+    at[0] = load.origin[0];
+    Advance(map, at, load);
   }
   return bytes;
 }
 
-// args: address, map, barrier or another sink, coordinates.
+// args: address, map, barrier or another sink, coordinates, offsets of im2col;
+// more[0]: how many of these.
 bool ReadBox(Warp& warp, const Instruction& i, int lane, BoxLoad& out) {
   out.to = warp.At<uint32_t>(i.args[0])[lane];
   out.map =
       reinterpret_cast<const TensorMap*>(warp.At<uint64_t>(i.args[1])[lane]);
-  const size_t dims = i.args.size() - 3;
-  if (out.map->magic != TensorMap::kMagic || out.map->dims != dims) {
-    warp.Fail(Fault::kIllegalInstruction, "not a tensor map of this rank",
-              lane);
+  const auto offsets = static_cast<size_t>(i.more[0]);
+  const size_t dims = i.args.size() - 3 - offsets;
+  if (out.map->magic != TensorMap::kMagic || out.map->dims != dims ||
+      (out.map->im2col != 0) != (offsets > 0)) {
+    warp.Fail(Fault::kIllegalInstruction,
+              "not a tensor map of this rank and mode", lane);
     return false;
   }
   if (out.to % 128 != 0) {
@@ -101,6 +128,18 @@ bool ReadBox(Warp& warp, const Instruction& i, int lane, BoxLoad& out) {
   }
   for (size_t d = 0; d < dims; ++d) {
     out.origin[d] = warp.At<int32_t>(i.args[3 + d])[lane];
+  }
+  for (size_t d = 0; d < offsets; ++d) {
+    out.offsets[d] = warp.At<uint16_t>(i.args[3 + dims + d])[lane];
+    // The coordinates are those of a pixel of the bounding box.
+    const int64_t from = int64_t{out.origin[d + 1]} - out.map->lower[d];
+    if (from < 0 || from % out.map->steps[d] != 0 ||
+        out.origin[d + 1] >=
+            static_cast<int64_t>(out.map->sizes[d + 1]) + out.map->upper[d]) {
+      warp.Fail(Fault::kIllegalInstruction, "a copy that begins at no pixel",
+                lane);
+      return false;
+    }
   }
   return true;
 }
@@ -167,12 +206,13 @@ bool MakeCopy(const Parts& opcode, const Operands& operands, Places& places,
     out.run = CopyToShared;
     return true;
   }
-  if (!Has(opcode, "tensor") || Has(opcode, "im2col") ||
-      Has(opcode, "multicast::cluster")) {
+  if (!Has(opcode, "tensor") || Has(opcode, "multicast::cluster")) {
     return false;
   }
   const bool loads = Has(opcode, "mbarrier::complete_tx::bytes");
-  if (operands.size() != (loads ? 3U : 2U)) return false;
+  const bool im2col = Has(opcode, "im2col");
+  if (im2col && !loads) return false;
+  if (operands.size() != (im2col ? 4U : loads ? 3U : 2U)) return false;
   const Operand& shared = operands[loads ? 0 : 1];
   const Operand& map = operands[loads ? 1 : 0];
   if (map.parts.size() != 2 || map.value != 0 || shared.value != 0) {
@@ -185,6 +225,15 @@ bool MakeCopy(const Parts& opcode, const Operands& operands, Places& places,
       places.Base(loads ? operands[2] : shared, /*shared=*/true, &ignored)};
   for (const Operand& coordinate : map.parts[1].parts) {
     out.args.push_back(places.Place(coordinate, word));
+  }
+  out.more = {0};
+  if (im2col) {
+    const Operands& offsets = operands[3].parts;
+    out.more = {static_cast<int64_t>(offsets.size())};
+    for (const Operand& offset : offsets) {
+      out.args.push_back(places.Place(offset, ParseType("u16")));
+    }
+    if (offsets.size() + 2 != map.parts[1].parts.size()) return false;
   }
   out.run = loads ? IssueLoad : IssueStore;
   return true;

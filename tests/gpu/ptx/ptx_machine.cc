@@ -465,44 +465,4 @@ Outcome Run(const Kernel& kernel, const Launch& launch, const Memory& memory) {
   return out;
 }
 
-int EncodeTensorMap(void* map, unsigned element_type, unsigned dims,
-                    uint64_t address, const uint64_t* sizes,
-                    const uint64_t* strides, const unsigned* box,
-                    const unsigned* element_strides, unsigned interleave,
-                    unsigned swizzle, unsigned fill) {
-  // CUtensorMapDataType: u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16.
-  static constexpr std::array<uint32_t, 10> kBytes = {1, 2, 4, 4, 8,
-                                                      8, 2, 4, 8, 2};
-  constexpr unsigned kSwizzle128 = 3;
-  constexpr uint64_t kUnit = 16, kMostStride = uint64_t{1} << 40;
-  if (map == nullptr || element_type >= kBytes.size() || dims < 1 ||
-      dims > TensorMap::kMostDims || address % kUnit != 0 || interleave != 0 ||
-      swizzle != kSwizzle128 || fill != 0 ||
-      reinterpret_cast<uintptr_t>(map) % kAlignment != 0) {
-    return 1;
-  }
-  TensorMap out;
-  out.magic = TensorMap::kMagic;
-  out.element_bytes = kBytes[element_type];
-  out.dims = dims;
-  out.address = address;
-  out.strides[0] = out.element_bytes;
-  for (unsigned d = 0; d < dims; ++d) {
-    out.sizes[d] = sizes[d];
-    out.box[d] = box[d];
-    if (sizes[d] == 0 || sizes[d] > uint64_t{1} << 32 || box[d] == 0 ||
-        box[d] > 256 || element_strides[d] != 1) {
-      return 1;
-    }
-    if (d == 0) continue;
-    out.strides[d] = strides[d - 1];
-    if (strides[d - 1] % kUnit != 0 || strides[d - 1] >= kMostStride) return 1;
-  }
-  const uint32_t row = out.box[0] * out.element_bytes;
-  if (row % kUnit != 0 || row > 128) return 1;
-  std::memset(map, 0, 128);
-  std::memcpy(map, &out, sizeof(out));
-  return 0;
-}
-
 }  // namespace tilefarm::ptx

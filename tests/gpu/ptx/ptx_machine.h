@@ -47,6 +47,14 @@ int EncodeTensorMap(void* map, unsigned element_type, unsigned dims,
                     const uint64_t* strides, const unsigned* box,
                     const unsigned* element_strides, unsigned interleave,
                     unsigned swizzle, unsigned fill);
+// Likewise of cuTensorMapEncodeIm2col. `lower`, `upper`: of the dimensions
+// between the first and the last one.
+int EncodeWindowMap(void* map, unsigned element_type, unsigned dims,
+                    uint64_t address, const uint64_t* sizes,
+                    const uint64_t* strides, const int* lower, const int* upper,
+                    unsigned channels, unsigned pixels,
+                    const unsigned* element_strides, unsigned interleave,
+                    unsigned swizzle, unsigned fill);
 
 }  // namespace tilefarm::ptx
 

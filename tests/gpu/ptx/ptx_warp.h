@@ -37,14 +37,20 @@ class Memory {
   virtual std::pair<uintptr_t, uintptr_t> Find(uintptr_t address) const = 0;
 };
 
-// What cuTensorMapEncodeTiled writes here, in the first bytes of 128.
+// What cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col write here, in the
+// first bytes of 128. Of the second, `box` has the channels first and the
+// pixels last.
 struct TensorMap {
   static constexpr int kMostDims = 5;
   static constexpr uint32_t kMagic = 0x70616d74;
+  static constexpr int kMostSpatial = 3;
   uint32_t magic = 0;
-  uint32_t element_bytes = 0;
-  uint32_t dims = 0;
-  uint32_t box[kMostDims] = {};
+  uint8_t element_bytes = 0;
+  uint8_t dims = 0;
+  uint8_t im2col = 0;
+  uint8_t steps[kMostSpatial] = {};
+  int16_t lower[kMostSpatial] = {}, upper[kMostSpatial] = {};
+  uint16_t box[kMostDims] = {};
   uint64_t address = 0;
   uint64_t sizes[kMostDims] = {};
   uint64_t strides[kMostDims] = {};  // bytes; [0]: of an element
@@ -68,6 +74,7 @@ struct PhaseBarrier {
 struct BoxLoad {
   const TensorMap* map = nullptr;
   std::array<int32_t, TensorMap::kMostDims> origin = {};
+  std::array<uint16_t, TensorMap::kMostSpatial> offsets = {};
   uint32_t to = 0;
   uint32_t barrier = 0;
 };

@@ -1,0 +1,53 @@
+// Whether a GPU's copy engine (ir/tensor_box.h) can copy a tile:
+//
+//   for row, column: tile[row, column] = if_then_else(conditions, T[..], 0)
+//
+// where columns are along the tensor's last dimension, and rows along another
+// one; or along all others as if they were one; or the pixels of a
+// convolution's windows at one place of them.
+#ifndef TILEFARM_COMPILER_ARITH_BOX_COPY_H_
+#define TILEFARM_COMPILER_ARITH_BOX_COPY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "compiler/arith/index_math.h"
+#include "compiler/ir/machine_op.h"
+#include "compiler/ir/tensor_box.h"
+
+namespace tilefarm::arith {
+
+struct BoxCopy {
+  // How the engine sees the tensor; without the box, but of windows with it.
+  // Rows are along row_dim of its sizes, columns along the last one.
+  ir::TensorMap map;
+  size_t row_dim = 0;
+  // The tile's first element, and the place in windows.
+  std::array<ir::Expr, ir::kMaxBoxDims> origin;
+  std::array<ir::Expr, ir::kMaxSpatial> offsets;
+  // The number of the tile's first row, and of all rows of the tensor.
+  ir::Expr first_row;
+  int64_t tensor_rows = 0;
+  // Elsewhere the program has a value of the tensor where the engine has 0: in
+  // rows of the tile beyond those of the tensor.
+  bool differs_beyond = false;
+};
+
+// `math` knows the bounds of the variables, also of `row`, which has so many
+// values, and `column`. `is_place`: of the variables of the place in a window.
+// `row_counts`: how many rows there may be, where the program copies others
+// that are not used. nullopt: it can't, or there are conditions other than the
+// tensor's bounds.
+std::optional<BoxCopy> FindBoxCopy(
+    IndexMath& math, const ir::CopiedLoad& copied, const ir::Var& row,
+    int64_t rows, const ir::Var& column,
+    const std::function<bool(const ir::Expr&)>& is_place,
+    const std::vector<int64_t>& row_counts = {});
+
+}  // namespace tilefarm::arith
+
+#endif  // TILEFARM_COMPILER_ARITH_BOX_COPY_H_

@@ -1,0 +1,60 @@
+// Which elements of a tensor the rows of a tile have, where the tensor's last
+// dimension runs along a row.
+#ifndef TILEFARM_COMPILER_ARITH_WINDOW_ROWS_H_
+#define TILEFARM_COMPILER_ARITH_WINDOW_ROWS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "compiler/arith/index_math.h"
+#include "compiler/ir/expr.h"
+
+namespace tilefarm::arith {
+
+// The row of the element in the matrix that the tensor is if all its dimensions
+// but the last are one, in its simplest form.
+ir::Expr MatrixRow(IndexMath& math, const std::vector<ir::Expr>& indices,
+                   const std::vector<int64_t>& shape);
+
+// The windows of a convolution. Row r of a tile has the number m = first + r,
+// whose digits, the last one the fastest, are
+//
+//   m = ((n * counts[0] + p0) * counts[1] + p1) ..
+//
+// and the elements of image n at
+//
+//   indices[i] = p_i * steps[i] + lower[i] + offsets[i]
+//
+// for each spatial dimension i; the offsets are the place in the window. All of
+// them are at least 0.
+struct WindowRows {
+  int64_t images = 1;
+  bool has_images = false;  // the tensor's first dimension, else one image
+  std::vector<int64_t> counts, steps, lower;
+  std::vector<ir::Expr> offsets;
+  // Of the tile's first row: n, then p_i * steps[i] + lower[i].
+  std::vector<ir::Expr> origin;
+  ir::Expr first;
+
+  // Of all windows.
+  int64_t rows() const;
+};
+
+// `indices`: of the elements of row `row`. `is_place`: of the variables of
+// offsets. `rows`: so many rows exist; nullopt: as many as indices have values
+// for.
+std::optional<WindowRows> FindWindowRows(
+    IndexMath& math, const std::vector<ir::Expr>& indices,
+    const std::vector<int64_t>& shape, const ir::Var& row,
+    const std::function<bool(const ir::Expr&)>& is_place,
+    std::optional<int64_t> rows);
+
+// Whether the condition is that 0 <= index or index < extent.
+bool IsBoundOf(IndexMath& math, const ir::Expr& condition,
+               const ir::Expr& index, int64_t extent);
+
+}  // namespace tilefarm::arith
+
+#endif  // TILEFARM_COMPILER_ARITH_WINDOW_ROWS_H_

@@ -1,0 +1,142 @@
+#include "compiler/lower/warpgroup_fetch.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/arith/conjuncts.h"
+#include "compiler/ir/machine_op.h"
+#include "compiler/ir/memory_scope.h"
+#include "compiler/ir/visitor.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::Expr;
+using ir::ForNode;
+using ir::Stmt;
+
+class FetchMatcher {
+ public:
+  FetchMatcher(const StoreNest& nest, const ForNode& loop,
+               const std::vector<int64_t>& row_counts, IndexMath& math)
+      : nest_(nest), loop_(loop), row_counts_(row_counts), math_(math) {}
+
+  absl::StatusOr<WarpgroupOperand> Match() {
+    const ir::StoreNode& store = *nest_.store;
+    const std::optional<ir::CopiedLoad> copied = ir::AsCopiedLoad(store.value);
+    if (!copied || copied->load->buffer->dtype != store.buffer->dtype ||
+        ir::ScopeOf(*copied->load->buffer) != ir::MemoryScope::kGlobal) {
+      return Refuse(
+          "its value is no element of a tensor in global memory, or 0 outside");
+    }
+    out_.tensor = copied->load->buffer;
+    out_.tile = store.buffer;
+    TF_RETURN_IF_ERROR(ReadTile());
+    // What depends on the loop of fetches is the place in a window.
+    const std::optional<arith::BoxCopy> copy = arith::FindBoxCopy(
+        math_, *copied, row_, out_.rows, column_,
+        [&](const Expr& atom) { return ir::UsesVar(atom, loop_.var.get()); },
+        row_counts_);
+    if (!copy) {
+      return Refuse(
+          "the tile is no box of the tensor whose rows are along the last "
+          "dimension, and no windows; or its value has conditions other than "
+          "the bounds of the tensor");
+    }
+    out_.copy = *copy;
+    return std::move(out_);
+  }
+
+ private:
+  absl::Status Refuse(const std::string& why) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the copy to ", nest_.store->buffer->name, ": ", why));
+  }
+
+  absl::Status ReadTile() {
+    const auto wide = WideIndices(*out_.tile, nest_.store->indices);
+    std::vector<int64_t> extents;
+    for (const int64_t extent : out_.tile->shape) {
+      if (extent > 1) extents.push_back(extent);
+    }
+    if (!wide || wide->size() != 2 || nest_.loops.size() != 2) {
+      return Refuse("the tile has not two dimensions, each with one loop");
+    }
+    out_.rows = extents[0];
+    out_.columns = extents[1];
+    for (size_t d = 0; d < 2; ++d) {
+      const auto loop = std::ranges::find_if(
+          nest_.loops,
+          [&](const ForNode* l) { return l->var.get() == (*wide)[d].get(); });
+      if (loop == nest_.loops.end() ||
+          !ir::IsConstInt((*loop)->extent, extents[d])) {
+        return Refuse("its loops are not those over the tile's elements");
+      }
+      BindLoop(math_, **loop);
+      (d == 0 ? row_ : column_) = (*loop)->var;
+    }
+    return absl::OkStatus();
+  }
+
+  const StoreNest& nest_;
+  const ForNode& loop_;
+  const std::vector<int64_t>& row_counts_;
+  IndexMath& math_;
+  ir::Var row_, column_;
+  WarpgroupOperand out_;
+};
+
+}  // namespace
+
+StoreNest NestOf(Stmt stmt) {
+  StoreNest nest;
+  for (;;) {
+    if (const auto* loop = ir::As<ForNode>(stmt)) {
+      if (!ir::AsInt(loop->extent) || !ir::IsConstInt(loop->min, 0)) break;
+      nest.loops.push_back(loop);
+      stmt = loop->body;
+    } else if (const auto* branch = ir::As<ir::IfNode>(stmt);
+               branch != nullptr && branch->else_case == nullptr) {
+      for (const Expr& part : arith::Conjuncts(branch->condition)) {
+        nest.conditions.push_back(part);
+      }
+      stmt = branch->then_case;
+    } else {
+      nest.store = ir::As<ir::StoreNode>(stmt);
+      break;
+    }
+  }
+  return nest;
+}
+
+std::optional<std::vector<Expr>> WideIndices(const ir::BufferNode& buffer,
+                                             const std::vector<Expr>& indices) {
+  std::vector<Expr> wide;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (buffer.shape[d] > 1) {
+      wide.push_back(indices[d]);
+    } else if (!ir::IsConstInt(indices[d], 0)) {
+      return std::nullopt;
+    }
+  }
+  return wide;
+}
+
+absl::StatusOr<WarpgroupOperand> MatchFetch(
+    const StoreNest& nest, const ForNode& loop,
+    const std::vector<int64_t>& row_counts, IndexMath& math) {
+  const size_t mark = math.Mark();
+  BindLoop(math, loop);
+  // What is not stored may be anything.
+  for (const Expr& condition : nest.conditions) math.Assume(condition);
+  absl::StatusOr<WarpgroupOperand> out =
+      FetchMatcher(nest, loop, row_counts, math).Match();
+  math.Restore(mark);
+  return out;
+}
+
+}  // namespace tilefarm::lower

@@ -37,16 +37,24 @@ struct BoxCopy {
   bool differs_beyond = false;
 };
 
-// `math` knows the bounds of the variables, also of `row`, which has so many
-// values, and `column`. `is_place`: of the variables of the place in a window.
-// `row_counts`: how many rows there may be, where the program copies others
-// that are not used. nullopt: it can't, or there are conditions other than the
-// tensor's bounds.
-std::optional<BoxCopy> FindBoxCopy(
-    IndexMath& math, const ir::CopiedLoad& copied, const ir::Var& row,
-    int64_t rows, const ir::Var& column,
-    const std::function<bool(const ir::Expr&)>& is_place,
-    const std::vector<int64_t>& row_counts = {});
+struct CopiedTile {
+  ir::CopiedLoad element;
+  ir::Var row, column;
+  int64_t rows = 0;  // values of `row`
+  // Of the variables of the place in a window; empty: the rows are no windows.
+  std::function<bool(const ir::Expr&)> is_place;
+  // The windows that are used, where the program copies others, too: the number
+  // of the tile's first one, and of all.
+  struct Used {
+    ir::Expr first;
+    int64_t count = 0;
+  };
+  std::vector<Used> used_windows;
+};
+
+// `math` knows the bounds of the variables. nullopt: the engine can't, or there
+// are conditions other than the tensor's bounds.
+std::optional<BoxCopy> FindBoxCopy(IndexMath& math, const CopiedTile& tile);
 
 }  // namespace tilefarm::arith
 

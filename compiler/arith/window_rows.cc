@@ -96,13 +96,23 @@ int64_t WindowRows::rows() const {
                          std::multiplies<>());
 }
 
-Expr MatrixRow(IndexMath& math, const std::vector<Expr>& indices,
-               const std::vector<int64_t>& shape) {
+TensorView MergeRows(IndexMath& math, const std::vector<Expr>& indices,
+                     const std::vector<int64_t>& shape, size_t first) {
+  TensorView out;
+  out.indices.assign(indices.begin(),
+                     indices.begin() + static_cast<int64_t>(first));
+  out.shape.assign(shape.begin(), shape.begin() + static_cast<int64_t>(first));
   std::vector<Digit> digits;
-  for (size_t d = 0; d + 1 < indices.size(); ++d) {
+  int64_t rows = 1;
+  for (size_t d = first; d + 1 < indices.size(); ++d) {
     digits.push_back({indices[d], shape[d]});
+    rows *= shape[d];
   }
-  return NumbersOf(math, digits).back();
+  out.indices.push_back(NumbersOf(math, digits).back());
+  out.shape.push_back(rows);
+  out.indices.push_back(indices.back());
+  out.shape.push_back(shape.back());
+  return out;
 }
 
 std::optional<WindowRows> FindWindowRows(

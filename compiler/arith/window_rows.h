@@ -3,6 +3,7 @@
 #ifndef TILEFARM_COMPILER_ARITH_WINDOW_ROWS_H_
 #define TILEFARM_COMPILER_ARITH_WINDOW_ROWS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -13,10 +14,15 @@
 
 namespace tilefarm::arith {
 
-// The row of the element in the matrix that the tensor is if all its dimensions
-// but the last are one, in its simplest form.
-ir::Expr MatrixRow(IndexMath& math, const std::vector<ir::Expr>& indices,
-                   const std::vector<int64_t>& shape);
+// An element's place in a tensor as another one with the same elements.
+struct TensorView {
+  std::vector<ir::Expr> indices;
+  std::vector<int64_t> shape;
+};
+// As the tensor whose dimensions from `first` to the last but one are one, with
+// the index of that one in its simplest form.
+TensorView MergeRows(IndexMath& math, const std::vector<ir::Expr>& indices,
+                     const std::vector<int64_t>& shape, size_t first);
 
 // The windows of a convolution. Row r of a tile has the number m = first + r,
 // whose digits, the last one the fastest, are

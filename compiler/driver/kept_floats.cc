@@ -82,6 +82,7 @@ std::string AlgorithmOf(const schedule::Instruction& instruction) {
   if (key == ir::kWarpMatrix) {
     return absl::StrCat("tensor cores by ", ArgumentOf(instruction, "ann_val"));
   }
+  if (key == ir::kWarpgroupStages) return "tensor cores by wgmma";
   return key == ir::kPrepack ? "constants packed ahead of time" : "";
 }
 

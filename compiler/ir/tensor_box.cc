@@ -43,14 +43,9 @@ std::vector<Expr> Arguments(const TensorMap& map,
 
 }  // namespace
 
-TensorMap MakeTensorMap(const Buffer& buffer, const std::vector<int64_t>& box) {
-  return {buffer, Filled(buffer->shape), Filled(box)};
-}
-
-TensorMap MakeMatrixMap(const Buffer& buffer, int64_t rows, int64_t columns) {
-  const int64_t width = buffer->shape.back();
-  return {buffer, Filled({buffer->num_elements() / width, width}),
-          Filled({rows, columns})};
+TensorMap MakeTensorMap(const Buffer& buffer, const std::vector<int64_t>& shape,
+                        const std::vector<int64_t>& box) {
+  return {buffer, Filled(shape), Filled(box)};
 }
 
 // CUDA driver API, cuTensorMapEncodeIm2col.

@@ -57,10 +57,10 @@ struct TensorMap {
   bool operator==(const TensorMap&) const = default;
 };
 
-// The map of boxes of a dense buffer of at most 5 dimensions.
-TensorMap MakeTensorMap(const Buffer& buffer, const std::vector<int64_t>& box);
-// Likewise as a matrix, whose rows are all dimensions but the last one.
-TensorMap MakeMatrixMap(const Buffer& buffer, int64_t rows, int64_t columns);
+// The map of boxes of a dense buffer, which is seen with at most 5 dimensions.
+TensorMap MakeTensorMap(const Buffer& buffer, const std::vector<int64_t>& shape,
+                        const std::vector<int64_t>& box);
+
 // The windows of convolutions that the engine can copy; `pixels` and `channels`
 // of a copy. By spatial dimension: the first window begins at `lower`, `counts`
 // windows are `steps` apart. nullopt: some number is too large.

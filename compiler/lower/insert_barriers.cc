@@ -80,16 +80,19 @@ void AddZeros(const Expr& condition, std::set<const ir::VarNode*>& zeros) {
   }
 }
 
-// One for each dimension; if there are several, the offset, and the row of all
-// dimensions but the last.
+// One for each dimension; if there are several, the offset, and the index of
+// the last dimensions but one as one.
 AccessDims DimsOf(IndexMath& math, const ir::BufferNode& buffer,
                   const std::vector<Expr>& indices) {
   AccessDims dims;
   for (const Expr& index : indices) dims.push_back(math.Decompose(index));
-  if (indices.size() > 1) {
-    const Expr row = arith::MatrixRow(math, indices, buffer.shape);
+  if (indices.size() < 2) return dims;
+  for (size_t first = indices.size() - 1; first-- > 0;) {
+    const Expr row =
+        arith::MergeRows(math, indices, buffer.shape, first).indices[first];
+    if (first + 2 < indices.size()) dims.push_back(math.Decompose(row));
+    if (first > 0) continue;
     dims.push_back(math.Decompose(row * buffer.shape.back() + indices.back()));
-    if (indices.size() > 2) dims.push_back(math.Decompose(row));
   }
   return dims;
 }

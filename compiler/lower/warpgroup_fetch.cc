@@ -21,9 +21,8 @@ using ir::Stmt;
 
 class FetchMatcher {
  public:
-  FetchMatcher(const StoreNest& nest, const ForNode& loop,
-               const std::vector<int64_t>& row_counts, IndexMath& math)
-      : nest_(nest), loop_(loop), row_counts_(row_counts), math_(math) {}
+  FetchMatcher(const StoreNest& nest, arith::CopiedTile tile, IndexMath& math)
+      : nest_(nest), tile_(std::move(tile)), math_(math) {}
 
   absl::StatusOr<WarpgroupOperand> Match() {
     const ir::StoreNode& store = *nest_.store;
@@ -36,11 +35,8 @@ class FetchMatcher {
     out_.tensor = copied->load->buffer;
     out_.tile = store.buffer;
     TF_RETURN_IF_ERROR(ReadTile());
-    // What depends on the loop of fetches is the place in a window.
-    const std::optional<arith::BoxCopy> copy = arith::FindBoxCopy(
-        math_, *copied, row_, out_.rows, column_,
-        [&](const Expr& atom) { return ir::UsesVar(atom, loop_.var.get()); },
-        row_counts_);
+    tile_.element = *copied;
+    const std::optional<arith::BoxCopy> copy = arith::FindBoxCopy(math_, tile_);
     if (!copy) {
       return Refuse(
           "the tile is no box of the tensor whose rows are along the last "
@@ -77,16 +73,15 @@ class FetchMatcher {
         return Refuse("its loops are not those over the tile's elements");
       }
       BindLoop(math_, **loop);
-      (d == 0 ? row_ : column_) = (*loop)->var;
+      (d == 0 ? tile_.row : tile_.column) = (*loop)->var;
     }
+    tile_.rows = out_.rows;
     return absl::OkStatus();
   }
 
   const StoreNest& nest_;
-  const ForNode& loop_;
-  const std::vector<int64_t>& row_counts_;
+  arith::CopiedTile tile_;
   IndexMath& math_;
-  ir::Var row_, column_;
   WarpgroupOperand out_;
 };
 
@@ -128,13 +123,21 @@ std::optional<std::vector<Expr>> WideIndices(const ir::BufferNode& buffer,
 
 absl::StatusOr<WarpgroupOperand> MatchFetch(
     const StoreNest& nest, const ForNode& loop,
-    const std::vector<int64_t>& row_counts, IndexMath& math) {
+    std::optional<std::vector<arith::CopiedTile::Used>> used_windows,
+    IndexMath& math) {
+  arith::CopiedTile tile;
+  if (used_windows) {
+    tile.used_windows = *std::move(used_windows);
+    tile.is_place = [&](const Expr& atom) {
+      return ir::UsesVar(atom, loop.var.get());
+    };
+  }
   const size_t mark = math.Mark();
   BindLoop(math, loop);
   // What is not stored may be anything.
   for (const Expr& condition : nest.conditions) math.Assume(condition);
   absl::StatusOr<WarpgroupOperand> out =
-      FetchMatcher(nest, loop, row_counts, math).Match();
+      FetchMatcher(nest, std::move(tile), math).Match();
   math.Restore(mark);
   return out;
 }

@@ -34,12 +34,13 @@ struct WarpgroupOperand {
   arith::BoxCopy copy;
 };
 
-// `loop`: the loop that fetches tiles, whose variable and those of loops inside
-// the places in windows depend on. `row_counts`: as of arith::FindBoxCopy.
+// `loop`: the loop that fetches tiles. `used_windows`: as in arith::CopiedTile;
+// nullopt: the rows are no windows, whose places depend on the loop's variable.
 // InvalidArgument with the reason if the engine can't make the copy.
 absl::StatusOr<WarpgroupOperand> MatchFetch(
     const StoreNest& nest, const ir::ForNode& loop,
-    const std::vector<int64_t>& row_counts, IndexMath& math);
+    std::optional<std::vector<arith::CopiedTile::Used>> used_windows,
+    IndexMath& math);
 
 }  // namespace tilefarm::lower
 

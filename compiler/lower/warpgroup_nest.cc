@@ -65,16 +65,9 @@ class Matcher {
     if (copies.size() != 2 || !product) {
       return Refuse("its body is not two copies and a product");
     }
-    // Rows that the product does not use are copied from anywhere.
-    std::vector<int64_t> row_counts;
-    for (const Expr& condition : product->conditions) {
-      const auto* less = ir::As<ir::BinaryNode>(condition);
-      if (less == nullptr || less->op != BinaryOp::kLT) continue;
-      if (const auto count = ir::AsInt(less->b)) row_counts.push_back(*count);
-    }
     std::vector<WarpgroupOperand> operands;
     for (const StoreNest& copy : copies) {
-      TF_ASSIGN_OR_RETURN(operands.emplace_back(), MatchCopy(copy, row_counts));
+      TF_ASSIGN_OR_RETURN(operands.emplace_back(), MatchCopy(copy, *product));
     }
     TF_RETURN_IF_ERROR(MatchProduct(*product, operands));
     TF_RETURN_IF_ERROR(CheckTile(out_.a));
@@ -108,10 +101,38 @@ class Matcher {
         absl::StrCat("loop ", loop_.var->name, ": warpgroup products: ", why));
   }
 
-  absl::StatusOr<WarpgroupOperand> MatchCopy(
-      const StoreNest& nest, const std::vector<int64_t>& row_counts) {
+  // Whether it is the loop of the common dimension, which no sum has.
+  static bool IsAlongDepth(const Expr& index, const StoreNest& product) {
+    const auto* var = ir::As<ir::VarNode>(index);
+    return var != nullptr &&
+           std::ranges::none_of(product.store->indices, [&](const Expr& sum) {
+             return ir::UsesVar(sum, var);
+           });
+  }
+
+  absl::StatusOr<WarpgroupOperand> MatchCopy(const StoreNest& copy,
+                                             const StoreNest& product) {
+    std::optional<std::vector<Expr>> factor;
+    ir::PostOrderExprs(product.store->value, [&](const Expr& e) {
+      const auto* load = ir::As<ir::LoadNode>(e);
+      if (load != nullptr && load->buffer == copy.store->buffer) {
+        factor = WideIndices(*load->buffer, load->indices);
+      }
+    });
+    std::optional<std::vector<arith::CopiedTile::Used>> windows;
+    if (factor && !factor->empty() && !IsAlongDepth(factor->front(), product)) {
+      windows.emplace();
+      for (const Expr& condition : product.conditions) {
+        const auto* less = ir::As<ir::BinaryNode>(condition);
+        const auto count = less != nullptr && less->op == BinaryOp::kLT
+                               ? ir::AsInt(less->b)
+                               : std::nullopt;
+        if (!count) continue;
+        windows->push_back({math_.Simplify(less->a - factor->front()), *count});
+      }
+    }
     absl::StatusOr<WarpgroupOperand> out =
-        MatchFetch(nest, loop_, row_counts, math_);
+        MatchFetch(copy, loop_, std::move(windows), math_);
     if (!out.ok()) return Refuse(std::string(out.status().message()));
     return out;
   }

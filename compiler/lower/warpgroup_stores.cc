@@ -46,12 +46,6 @@ class BoxStorer {
     TF_RETURN_IF_ERROR(CheckTensor());
     TF_RETURN_IF_ERROR(FindPlaces());
     TF_RETURN_IF_ERROR(FindView());
-    for (const Expr& condition : conditions_) {
-      if (!IsBound(condition)) {
-        return Refuse(absl::StrCat("the condition ", ir::ToString(condition),
-                                   " is no bound of the tensor"));
-      }
-    }
     WarpgroupStores out;
     out.tiles = tiles_ = ir::MakeBuffer(
         absl::StrCat(store_->buffer->name, "_tiles"), store_->buffer->dtype,
@@ -224,20 +218,26 @@ class BoxStorer {
            (c * kSumsPeriod + q);
   }
 
-  // The tensor, or the matrix whose rows are all its dimensions but the last.
+  // The tensor, or one with its last dimensions as one, of which the elements
+  // are a tile and the conditions bounds.
   absl::Status FindView() {
     const ir::Buffer& tensor = store_->buffer;
-    indices_ = store_->indices;
-    shape_ = tensor->shape;
-    if (shape_.size() <= ir::kMaxBoxDims && FindOrigin().ok()) {
-      map_ = ir::MakeTensorMap(tensor, {});
-      return absl::OkStatus();
+    absl::Status status;
+    for (size_t first = store_->indices.size() - 1; first-- > 0;) {
+      if (first + 2 > ir::kMaxBoxDims) continue;
+      view_ = arith::MergeRows(math_, store_->indices, tensor->shape, first);
+      status = FindOrigin();
+      for (const Expr& condition : conditions_) {
+        if (status.ok() && !IsBound(condition)) {
+          status =
+              Refuse(absl::StrCat("the condition ", ir::ToString(condition),
+                                  " is no bound of the tensor"));
+        }
+      }
+      if (status.ok()) break;
     }
-    map_ = ir::MakeMatrixMap(tensor, 1, 1);
-    indices_ = {arith::MatrixRow(math_, store_->indices, tensor->shape),
-                store_->indices.back()};
-    shape_ = {map_.sizes[ir::kMaxBoxDims - 2], tensor->shape.back()};
-    return FindOrigin();
+    map_ = ir::MakeTensorMap(tensor, view_.shape, {});
+    return status;
   }
 
   // The tile's first element in the tensor; checks all others.
@@ -246,12 +246,12 @@ class BoxStorer {
     origin_.clear();
     ir::VarMap first = iterations_.at({0, 0, 0, 0});
     first[thread_.get()] = ir::IntConst(0);
-    for (const Expr& index : indices_) origin_.push_back(At(index, first));
+    for (const Expr& index : view_.indices) origin_.push_back(At(index, first));
     const size_t last = origin_.size() - 1;
     for (const auto& [place, values] : iterations_) {
       const auto [product, h, c, q] = place;
       for (size_t d = 0; d < origin_.size(); ++d) {
-        const Expr index = At(indices_[d], values);
+        const Expr index = At(view_.indices[d], values);
         const auto is = [&](const Expr& more) {
           return math_.Difference(index, origin_[d] + more) == 0;
         };
@@ -279,9 +279,9 @@ class BoxStorer {
     }
     const auto* less = ir::As<ir::BinaryNode>(condition);
     if (less == nullptr || less->op != BinaryOp::kLT) return false;
-    for (size_t d = 0; d < indices_.size(); ++d) {
-      if (ir::IsConstInt(less->b, shape_[d]) &&
-          math_.Difference(less->a, indices_[d]) == 0) {
+    for (size_t d = 0; d < view_.indices.size(); ++d) {
+      if (ir::IsConstInt(less->b, view_.shape[d]) &&
+          math_.Difference(less->a, view_.indices[d]) == 0) {
         return true;
       }
     }
@@ -300,9 +300,13 @@ class BoxStorer {
     for (size_t i = 1; i < conditions_.size(); ++i) {
       inside = ir::And(inside, conditions_[i]);
     }
-    return ir::IfThenElseExpr(
-        inside, store_->value,
-        ir::MakeCast(store_->value->dtype, ir::IntConst(0)));
+    // What is stored in 16 bits is computed in 32.
+    const auto* narrowed = ir::As<ir::CastNode>(store_->value);
+    const Expr& value = narrowed == nullptr ? store_->value : narrowed->value;
+    const Expr guarded = ir::IfThenElseExpr(
+        inside, value, ir::MakeCast(value->dtype, ir::IntConst(0)));
+    return narrowed == nullptr ? guarded
+                               : ir::MakeCast(store_->value->dtype, guarded);
   }
 
   Stmt ByFirst(std::vector<Stmt> stmts) const {
@@ -379,8 +383,7 @@ class BoxStorer {
   std::map<SumPlace, ir::VarMap> iterations_;
   const ForNode* pair_ = nullptr;
   // The tensor as the engine sees it.
-  std::vector<Expr> indices_;
-  std::vector<int64_t> shape_;
+  arith::TensorView view_;
   ir::TensorMap map_;
   std::vector<Expr> origin_;
   std::optional<size_t> row_dim_;

@@ -87,13 +87,14 @@ TEST(AlgorithmsOf, SaysWhatIsNotLoops) {
           "sch.annotate(b0, ann_key=\"tilefarm.prepack\", ann_val=1)\n"
           "sch.annotate(l9, ann_key=\"tilefarm.warp_matrix\", "
           "ann_val=\"mma.3xtf32\")\n"
+          "sch.annotate(l9, ann_key=\"tilefarm.warpgroup_stages\", ann_val=4)\n"
           "sch.annotate(l9, ann_key=\"something.else\", ann_val=1)\n"
           "sch.call_library(b0, kernel=\"openblas.sgemm\")\n"),
       testing::ElementsAre(
           "winograd F(4,3)", "online softmax", "products with zeros left out",
           "partial sums", "tensorized with dot_4x16", "padding left out",
           "constants packed ahead of time", "tensor cores by mma.3xtf32",
-          "computed by openblas.sgemm"));
+          "tensor cores by wgmma", "computed by openblas.sgemm"));
   EXPECT_THAT(AlgorithmsOf("no trace"), testing::IsEmpty());
 }
 

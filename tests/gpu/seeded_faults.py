@@ -4,8 +4,9 @@
     tests/gpu/seeded_faults.py [--build DIR] [--seconds S] [--only NAME ...]
 
 As tests/property/seeded_faults.py, whose code it uses: for each fault,
-gpu_kernels_property_test and program_fuzz --gpu, as PTX and in the simulator, run
-until one of them fails; program_fuzz starts no new programs after S seconds.
+gpu_kernels_property_test, program_fuzz --gpu, as PTX and in the simulator, and
+gpu_wgmma_conv_test run until one of them fails; program_fuzz starts no new programs
+after S seconds.
 """
 
 import pathlib
@@ -226,6 +227,22 @@ FAULTS = [
     ("async-other-than-zero", "compiler/ir/machine_op.cc",
      "guarded->args[0]->dtype.is_vector() || !IsZero(guarded->args[2])) {",
      "guarded->args[0]->dtype.is_vector()) {"),
+    # Windows that the copy engine fetches.
+    ("windows-offsets", CODEGEN + "emit_warpgroup.cc",
+     "Emit(copy.offsets[static_cast<size_t>(ir::kMaxSpatial - 1 - i)]),",
+     "Emit(copy.offsets[static_cast<size_t>(ir::kMaxSpatial - copy.map.spatial + i)]),"),
+    ("windows-upper", "compiler/ir/tensor_box.cc",
+     "out.upper[at] = lower[i] + (counts[i] - 1) * steps[i] + 1 - size;",
+     "out.upper[at] = lower[i] + counts[i] * steps[i] + 1 - size;"),
+    ("windows-lower", "compiler/arith/window_rows.cc",
+     "math.Simplify(digit * parts[d].step + parts[d].lower)",
+     "math.Simplify(digit * parts[d].step)"),
+    ("windows-steps", "compiler/runtime/cuda.c",
+     "i >= 1 && i <= map->spatial ? map->steps[i - 1] : 1;",
+     "1;"),
+    ("windows-images", "compiler/codegen/device_module.cc",
+     "std::swap(described.sizes[last], described.sizes.back());",
+     "described.sizes[last] = 7;"),
 ]
 
 
@@ -238,6 +255,8 @@ def commands(arguments):
           for target in (PTX, [])),
         *(["program_fuzz", "--gpu", *PTX, "--seed", seed, "--count", "1",
            "--traces", "2", "--no-shrink"] for seed in FOUND),
+        # Convolutions large enough for warpgroups.
+        ["ctest", "gpu_wgmma_conv_test", "tune-opt", "tunec", "fake_cuda"],
     ]
 
 

@@ -269,6 +269,8 @@ PROGRAMS = {
     "nhwcf16c64": (convolution, 16, 64, 56, 64, 3, 1, "float16", True),
     "nhwcf16c256": (convolution, 16, 256, 14, 256, 3, 1, "float16", True),
     "nhwcf16c128s2": (convolution, 16, 128, 56, 128, 3, 2, "float16", True),
+    "nhwcf16c256k1": (convolution, 16, 256, 56, 64, 1, 1, "float16", True),
+    "nhwcf16n1c256": (convolution, 1, 256, 14, 256, 3, 1, "float16", True),
     "convf16c256": (convolution, 16, 256, 14, 256, 3, 1, "float16"),
 }
 

@@ -115,7 +115,9 @@ FAULTS = [
      "ir::FloorDiv(limit.ToExpr(), ir::IntConst(scale)) + 2)"),
 ]
 
-# The seed of program_fuzz is that of ctest's run; its budget is longer.
+# A program of tests with its arguments, or "ctest", the name of a test that is
+# none, and what it needs. The seed of program_fuzz is that of ctest's run; its
+# budget is longer.
 def commands(arguments):
     return [
         ["differential_test"],
@@ -159,13 +161,17 @@ def configure(tree):
 def catch(tree, arguments):
     """The test that fails, or None. Each is built when its turn comes."""
     for target, *options in commands(arguments):
-        built = run(["ninja", "-C", "build/release", target], cwd=tree,
+        command = [str(tree / "build/release/tests/bin" / target), *options]
+        needed = [target]
+        if target == "ctest":
+            target, *needed = options
+            command = ["ctest", "--test-dir", str(tree / "build/release"),
+                       "-R", f"^{target}$"]
+        built = run(["ninja", "-C", "build/release", *needed], cwd=tree,
                     env=environment(tree))
         if built.returncode != 0:
             sys.exit(f"{target} does not compile:\n{built.stdout[-4000:]}")
-        result = run([str(tree / "build/release/tests/bin" / target), *options],
-                     env=environment(tree))
-        if result.returncode != 0:
+        if run(command, env=environment(tree)).returncode != 0:
             return target
     return None
 

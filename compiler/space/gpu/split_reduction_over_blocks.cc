@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -7,8 +8,11 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "compiler/ir/tensor_box.h"
+#include "compiler/ir/warpgroup_product.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/gpu/products.h"
 #include "compiler/space/postprocs.h"
 
 namespace tilefarm::space {
@@ -53,6 +57,50 @@ int64_t PartsOfRows(int64_t rows, int64_t terms) {
     parts *= 2;
   }
   return parts;
+}
+
+// The loop that is cut, and in how many parts.
+struct Cut {
+  size_t loop = 0;
+  int64_t parts = 1;
+  auto operator<=>(const Cut&) const = default;
+};
+
+// The elements of a row of a box, which parts of the loop are whole numbers of:
+// if the copy engine fetches what matrix units of warpgroups multiply, and the
+// loop is along the rows of an operand. Else 1.
+int64_t RowOfParts(const ir::BlockNode& block, const BlockLoops& loops,
+                   size_t loop, const target::GpuLimits& limits) {
+  const std::optional<ProductFactors> factors = FactorsOf(block);
+  if (!limits.warpgroup_products || !factors ||
+      ir::FindWarpgroupUnit(factors->a->dtype, factors->store->value->dtype) ==
+          nullptr) {
+    return 1;
+  }
+  const int64_t row = ir::kBoxRowBytes / factors->a->dtype.bytes();
+  for (const ir::LoadNode* factor : {factors->a, factors->b}) {
+    const auto last = VariableOf(block, factor->indices.back());
+    if (last == static_cast<size_t>(loops[loop].iters[0]) &&
+        loops[loop].extent % row == 0) {
+      return row;
+    }
+  }
+  return 1;
+}
+
+// So many parts of the longest loop; or as many as leave whole rows, of it or
+// of another loop.
+Cut CutOf(const BlockLoops& loops, size_t longest, int64_t parts, int64_t row) {
+  if (row == 1) return {longest, parts};
+  Cut best{longest, 1};
+  for (size_t i = 0; i < loops.size(); ++i) {
+    if (!loops[i].sums) continue;
+    const int64_t units = loops[i].extent / (i == longest ? row : 1);
+    for (int64_t p = std::min(parts, units); p > best.parts; --p) {
+      if (units % p == 0) best = {i, p};
+    }
+  }
+  return best;
 }
 
 // Whether the function has no other reduction, which could be computed row by
@@ -113,19 +161,21 @@ Alternatives SplitReductionOverBlocks(const RuleContext& context,
   if (terms >= kMinSplitReduction) {
     ways.insert(ways.end(), std::begin(kParts), std::end(kParts));
   }
+  const int64_t row =
+      product ? RowOfParts(*node, loops, *longest, *context.target.gpu) : 1;
   std::vector<Schedule> results;
-  std::set<int64_t> tried;
+  std::set<Cut> tried;
   for (const int64_t parts : ways) {
-    if (parts > std::max<int64_t>(most, 1) || !tried.insert(parts).second) {
-      continue;
-    }
-    if (parts == 1) {
+    if (parts > std::max<int64_t>(most, 1)) continue;
+    const Cut cut = CutOf(loops, *longest, parts, row);
+    if (!tried.insert(cut).second) continue;
+    if (cut.parts == 1) {
       results.push_back(unchanged);
       continue;
     }
     Schedule attempt = schedule;
     const auto halves =
-        attempt.Split(loops.rvs[*longest], {parts, std::nullopt});
+        attempt.Split(loops.rvs[cut.loop], {cut.parts, std::nullopt});
     if (!halves.ok()) continue;
     const auto partial = attempt.Rfactor((*halves)[0], /*factor_axis=*/0);
     if (!partial.ok()) continue;

@@ -282,13 +282,13 @@ bool CanCopyTiles(const ir::BlockNode& block, int64_t step, bool across) {
   arith::IndexMath math;
   const ir::Var part = ir::MakeVar("part"), along = ir::MakeVar("along");
   ir::VarMap in_parts;
+  for (const ir::IterVar& iter : block.iters) {
+    math.Bind(iter.var.get(), 0, IterExtent(iter) - 1);
+  }
   const auto bind = [&](size_t number, bool is_depth) {
     const ir::IterVar& iter = block.iters[number];
     const int64_t extent = IterExtent(iter);
-    if (!is_depth) {
-      math.Bind(iter.var.get(), 0, extent - 1);
-      return iter.var;
-    }
+    if (!is_depth) return iter.var;
     math.Bind(part.get(), 0, CeilDiv(extent, step) - 1);
     math.Bind(along.get(), 0, step - 1);
     in_parts[iter.var.get()] = Expr(part) * step + Expr(along);
@@ -296,13 +296,20 @@ bool CanCopyTiles(const ir::BlockNode& block, int64_t step, bool across) {
   };
   const ir::Var row = bind(row_number, across);
   const ir::Var column = bind(column_number, !across);
-  const Expr load = ir::Substitute(Expr(store->value), in_parts);
-  const auto in_tile = ir::AsCopiedLoad(load);
-  return in_tile &&
-         arith::FindBoxCopy(
-             math, *in_tile, row, ir::kMaxBoxExtent, column,
-             [&](const Expr& atom) { return ir::UsesVar(atom, part.get()); })
-             .has_value();
+  arith::CopiedTile tile;
+  tile.row = row;
+  tile.column = column;
+  tile.rows = ir::kMaxBoxExtent;
+  if (!across) {
+    tile.is_place = [&](const Expr& atom) {
+      return ir::UsesVar(atom, part.get());
+    };
+  }
+  const Expr value = ir::Substitute(store->value, in_parts);
+  const auto in_tile = ir::AsCopiedLoad(value);
+  if (!in_tile) return false;
+  tile.element = *in_tile;
+  return arith::FindBoxCopy(math, tile).has_value();
 }
 
 absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {

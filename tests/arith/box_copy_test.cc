@@ -25,6 +25,7 @@ struct Conv {
   int64_t images, height, width, channels;
   std::array<int64_t, 2> kernel, step, dilation, before, after;
   int64_t tile = 64;
+  int64_t cuts = 1;  // of the terms
   int64_t length(size_t i) const {
     const int64_t size = i == 0 ? height : width;
     return (size + before[i] + after[i] - dilation[i] * (kernel[i] - 1) - 1) /
@@ -34,7 +35,8 @@ struct Conv {
   int64_t windows() const { return images * length(0) * length(1); }
 };
 
-// The copy of a tile in block `block` and the part `part` of its terms.
+// The copy of a tile in block `block` and the part `part` of its terms, after
+// cut `cut` of them.
 class ConvCopy {
  public:
   explicit ConvCopy(const Conv& c) : c_(c) {
@@ -49,16 +51,19 @@ class ConvCopy {
     blocks = (c.windows() + c.tile - 1) / c.tile;
     places = c.kernel[0] * c.kernel[1] * parts;
     math.Bind(block.get(), 0, blocks - 1);
-    math.Bind(part.get(), 0, places - 1);
+    math.Bind(part.get(), 0, places / c.cuts - 1);
+    math.Bind(cut.get(), 0, c.cuts - 1);
     math.Bind(tile.row.get(), 0, c.tile - 1);
     math.Bind(tile.column.get(), 0, kColumns - 1);
     const Expr m = Expr(block) * c.tile + tile.row;
+    const Expr place = Expr(cut) * (places / c.cuts) + part;
     const Expr y = Div(Mod(m, h * w), w) * c.step[0] +
-                   Div(part, c.kernel[1] * parts) * c.dilation[0] - c.before[0];
+                   Div(place, c.kernel[1] * parts) * c.dilation[0] -
+                   c.before[0];
     const Expr x = Mod(m, w) * c.step[1] +
-                   Div(Mod(part, c.kernel[1] * parts), parts) * c.dilation[1] -
+                   Div(Mod(place, c.kernel[1] * parts), parts) * c.dilation[1] -
                    c.before[1];
-    indices = {Div(m, h * w), y, x, Mod(part, parts) * kColumns + tile.column};
+    indices = {Div(m, h * w), y, x, Mod(place, parts) * kColumns + tile.column};
     number = m;
     tensor = ir::MakeBuffer("X", ir::DataType::Float(16),
                             {c.images, c.height, c.width, c.channels});
@@ -83,7 +88,8 @@ class ConvCopy {
 
   static constexpr int64_t kColumns = 64;
   IndexMath math;
-  ir::Var block = ir::MakeVar("block"), part = ir::MakeVar("part");
+  ir::Var block = ir::MakeVar("block"), part = ir::MakeVar("part"),
+          cut = ir::MakeVar("cut");
   CopiedTile tile;
   std::vector<Expr> indices;
   Expr number;
@@ -129,7 +135,9 @@ void ExpectSameElements(const Conv& c, std::mt19937& random) {
                               ? (draw == 0 ? 0 : copy.blocks - 1)
                               : static_cast<int64_t>(random()) % copy.blocks;
     values[copy.block.get()] = block;
-    values[copy.part.get()] = static_cast<int64_t>(random()) % copy.places;
+    values[copy.part.get()] =
+        static_cast<int64_t>(random()) % (copy.places / c.cuts);
+    values[copy.cut.get()] = static_cast<int64_t>(random()) % c.cuts;
     const auto at = [&](const Expr& e) { return *arith::Evaluate(e, values); };
     const auto& origin = found->origin;
     const std::vector<Place> places = EnginePlaces(
@@ -167,11 +175,15 @@ TEST(BoxCopyTest, WindowsAreWhatTheEngineCopies) {
       c.after[d] = draw(0, 2);
     }
     c.tile = 64 << draw(0, 2);
+    do {
+      c.cuts = draw(1, 6);
+    } while (c.kernel[0] * c.kernel[1] * c.channels / 64 % c.cuts != 0);
     if (c.length(0) < 2 || c.length(1) < 2 || c.windows() < 64) continue;
     SCOPED_TRACE(testing::Message()
                  << c.images << " x " << c.height << " x " << c.width << ", "
                  << c.kernel[0] << " x " << c.kernel[1] << ", steps "
-                 << c.step[0] << " " << c.step[1] << ", tile " << c.tile);
+                 << c.step[0] << " " << c.step[1] << ", tile " << c.tile << ", "
+                 << c.cuts << " cuts");
     ExpectSameElements(c, random);
     if (HasFatalFailure()) return;
   }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <compare>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -59,48 +58,51 @@ int64_t PartsOfRows(int64_t rows, int64_t terms) {
   return parts;
 }
 
-// The loop that is cut, and in how many parts.
-struct Cut {
-  size_t loop = 0;
-  int64_t parts = 1;
-  auto operator<=>(const Cut&) const = default;
-};
-
-// The elements of a row of a box, which parts of the loop are whole numbers of:
-// if the copy engine fetches what matrix units of warpgroups multiply, and the
-// loop is along the rows of an operand. Else 1.
+// The elements of a row of a box if the copy engine fetches what matrix units
+// of warpgroups multiply, and the last of the reduce loops is along the rows of
+// an operand: a part has whole rows. Else 0.
 int64_t RowOfParts(const ir::BlockNode& block, const BlockLoops& loops,
-                   size_t loop, const target::GpuLimits& limits) {
+                   const target::GpuLimits& limits) {
   const std::optional<ProductFactors> factors = FactorsOf(block);
   if (!limits.warpgroup_products || !factors ||
       ir::FindWarpgroupUnit(factors->a->dtype, factors->store->value->dtype) ==
           nullptr) {
-    return 1;
+    return 0;
   }
   const int64_t row = ir::kBoxRowBytes / factors->a->dtype.bytes();
-  for (const ir::LoadNode* factor : {factors->a, factors->b}) {
-    const auto last = VariableOf(block, factor->indices.back());
-    if (last == static_cast<size_t>(loops[loop].iters[0]) &&
-        loops[loop].extent % row == 0) {
-      return row;
-    }
+  size_t last = loops.size();
+  for (size_t i = 0; i < loops.size(); ++i) {
+    if (loops[i].sums) last = i;
   }
-  return 1;
+  if (last == loops.size() || loops[last].extent % row != 0) return 0;
+  for (const ir::LoadNode* factor : {factors->a, factors->b}) {
+    const auto along = VariableOf(block, factor->indices.back());
+    if (along == static_cast<size_t>(loops[last].iters[0])) return row;
+  }
+  return 0;
 }
 
-// So many parts of the longest loop; or as many as leave whole rows, of it or
-// of another loop.
-Cut CutOf(const BlockLoops& loops, size_t longest, int64_t parts, int64_t row) {
-  if (row == 1) return {longest, parts};
-  Cut best{longest, 1};
+// The most parts up to `parts` that have equal numbers of whole rows.
+int64_t PartsOfWholeRows(int64_t terms, int64_t row, int64_t parts) {
+  parts = std::min(parts, terms / row);
+  while (parts > 1 && terms / row % parts != 0) --parts;
+  return parts;
+}
+
+// Cuts a loop, or all reduce loops as one.
+absl::StatusOr<LoopRv> CutOff(Schedule& schedule, const BlockLoops& loops,
+                              std::optional<size_t> only, int64_t parts) {
+  std::vector<LoopRv> cut;
   for (size_t i = 0; i < loops.size(); ++i) {
-    if (!loops[i].sums) continue;
-    const int64_t units = loops[i].extent / (i == longest ? row : 1);
-    for (int64_t p = std::min(parts, units); p > best.parts; --p) {
-      if (units % p == 0) best = {i, p};
-    }
+    if (only ? i == *only : loops[i].sums) cut.push_back(loops.rvs[i]);
   }
-  return best;
+  if (cut.size() > 1) {
+    TF_ASSIGN_OR_RETURN(const LoopRv fused, schedule.Fuse(cut));
+    cut = {fused};
+  }
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> halves,
+                      schedule.Split(cut[0], {parts, std::nullopt}));
+  return halves[0];
 }
 
 // Whether the function has no other reduction, which could be computed row by
@@ -117,8 +119,9 @@ bool IsOnlyReduction(const ir::PrimFunc& function) {
 
 // An alternative for long reductions with few outputs, which alone would not
 // fill the GPU (split-K): the longest reduce loop is cut into parts, whose
-// partial results a second kernel combines. Of products and of rows with few
-// outputs, it is the first alternative.
+// partial results a second kernel combines; or all reduce loops as one, so that
+// the copy engine fetches whole rows. Of products and of rows with few outputs,
+// it is the first alternative.
 //
 //   for i, k: C[i] += A[i, k]
 //   ->  for i, k_0, k_1: C_rf[k_0, i] += A[i, ...]
@@ -162,22 +165,22 @@ Alternatives SplitReductionOverBlocks(const RuleContext& context,
     ways.insert(ways.end(), std::begin(kParts), std::end(kParts));
   }
   const int64_t row =
-      product ? RowOfParts(*node, loops, *longest, *context.target.gpu) : 1;
+      product ? RowOfParts(*node, loops, *context.target.gpu) : 0;
   std::vector<Schedule> results;
-  std::set<Cut> tried;
-  for (const int64_t parts : ways) {
+  std::set<int64_t> tried;
+  for (int64_t parts : ways) {
     if (parts > std::max<int64_t>(most, 1)) continue;
-    const Cut cut = CutOf(loops, *longest, parts, row);
-    if (!tried.insert(cut).second) continue;
-    if (cut.parts == 1) {
+    if (row > 0) parts = PartsOfWholeRows(terms, row, parts);
+    if (!tried.insert(parts).second) continue;
+    if (parts == 1) {
       results.push_back(unchanged);
       continue;
     }
     Schedule attempt = schedule;
-    const auto halves =
-        attempt.Split(loops.rvs[cut.loop], {cut.parts, std::nullopt});
-    if (!halves.ok()) continue;
-    const auto partial = attempt.Rfactor((*halves)[0], /*factor_axis=*/0);
+    const auto outer =
+        CutOff(attempt, loops, row > 0 ? std::nullopt : longest, parts);
+    if (!outer.ok()) continue;
+    const auto partial = attempt.Rfactor(*outer, /*factor_axis=*/0);
     if (!partial.ok()) continue;
     // The parts become a spatial loop, outside of the others.
     TF_ASSIGN_OR_RETURN(const BlockLoops own, ViewLoops(attempt, *partial));

@@ -243,6 +243,9 @@ FAULTS = [
     ("windows-images", "compiler/codegen/device_module.cc",
      "std::swap(described.sizes[last], described.sizes.back());",
      "described.sizes[last] = 7;"),
+    ("windows-store-reads", LOWER + "warpgroup_stores.cc",
+     "if (!reads || conditions_.empty()) return store_->value;",
+     "if (!reads || !conditions_.empty()) return store_->value;"),
 ]
 
 

@@ -96,19 +96,30 @@ int64_t WindowRows::rows() const {
                          std::multiplies<>());
 }
 
+Expr NumberOf(IndexMath& math, const std::vector<Expr>& digits,
+              const std::vector<int64_t>& counts) {
+  std::vector<Digit> all;
+  for (size_t d = 0; d < digits.size(); ++d) {
+    all.push_back({digits[d], counts[d]});
+  }
+  return NumbersOf(math, all).back();
+}
+
 TensorView MergeRows(IndexMath& math, const std::vector<Expr>& indices,
                      const std::vector<int64_t>& shape, size_t first) {
   TensorView out;
   out.indices.assign(indices.begin(),
                      indices.begin() + static_cast<int64_t>(first));
   out.shape.assign(shape.begin(), shape.begin() + static_cast<int64_t>(first));
-  std::vector<Digit> digits;
+  std::vector<Expr> digits;
+  std::vector<int64_t> counts;
   int64_t rows = 1;
   for (size_t d = first; d + 1 < indices.size(); ++d) {
-    digits.push_back({indices[d], shape[d]});
+    digits.push_back(indices[d]);
+    counts.push_back(shape[d]);
     rows *= shape[d];
   }
-  out.indices.push_back(NumbersOf(math, digits).back());
+  out.indices.push_back(NumberOf(math, digits, counts));
   out.shape.push_back(rows);
   out.indices.push_back(indices.back());
   out.shape.push_back(shape.back());

@@ -14,6 +14,11 @@
 
 namespace tilefarm::arith {
 
+// The number with these digits, of which each but the first is below its count,
+// in its simplest form.
+ir::Expr NumberOf(IndexMath& math, const std::vector<ir::Expr>& digits,
+                  const std::vector<int64_t>& counts);
+
 // An element's place in a tensor as another one with the same elements.
 struct TensorView {
   std::vector<ir::Expr> indices;

@@ -80,19 +80,28 @@ void AddZeros(const Expr& condition, std::set<const ir::VarNode*>& zeros) {
   }
 }
 
-// One for each dimension; if there are several, the offset, and the index of
-// the last dimensions but one as one.
+// One for each dimension; if there are several, the offset; and as some may be
+// digits of a number, as those of an image's pixels are, the numbers of all
+// dimensions but one, and of the last ones but the very last.
 AccessDims DimsOf(IndexMath& math, const ir::BufferNode& buffer,
                   const std::vector<Expr>& indices) {
   AccessDims dims;
   for (const Expr& index : indices) dims.push_back(math.Decompose(index));
-  if (indices.size() < 2) return dims;
-  for (size_t first = indices.size() - 1; first-- > 0;) {
-    const Expr row =
-        arith::MergeRows(math, indices, buffer.shape, first).indices[first];
-    if (first + 2 < indices.size()) dims.push_back(math.Decompose(row));
-    if (first > 0) continue;
-    dims.push_back(math.Decompose(row * buffer.shape.back() + indices.back()));
+  const size_t count = indices.size();
+  if (count < 2) return dims;
+  dims.push_back(math.Decompose(arith::NumberOf(math, indices, buffer.shape)));
+  if (count < 3) return dims;
+  for (size_t first = 0; first + 2 < count; ++first) {
+    const arith::TensorView rows =
+        arith::MergeRows(math, indices, buffer.shape, first);
+    dims.push_back(math.Decompose(rows.indices[first]));
+  }
+  for (size_t left_out = 0; left_out + 1 < count; ++left_out) {
+    std::vector<Expr> digits = indices;
+    std::vector<int64_t> counts = buffer.shape;
+    digits.erase(digits.begin() + static_cast<int64_t>(left_out));
+    counts.erase(counts.begin() + static_cast<int64_t>(left_out));
+    dims.push_back(math.Decompose(arith::NumberOf(math, digits, counts)));
   }
   return dims;
 }

@@ -22,7 +22,8 @@ DataType Widened(DataType dtype) {
 // Finds intermediate buffers that contain only copies of 16-bit floats, such as
 // packed operands. They may contain the widened values instead, so that readers
 // need not widen an element repeatedly. Excludes buffers that dot products of
-// the narrow type read.
+// the narrow type read, and those between kernels, which are limited by the
+// bytes that they read, and whose engines copy what is there.
 class CopyFinder : public ir::Visitor {
  public:
   using Visitor::Visit;
@@ -36,18 +37,21 @@ class CopyFinder : public ir::Visitor {
   void VisitAlloc(const ir::AllocNode& s) override {
     // Memory that threads share is too small for it.
     if (IsHalf(s.buffer->dtype) &&
-        ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared) {
+        ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared &&
+        (in_kernel_ || !HasKernels(s.body))) {
       copies_.insert(s.buffer.get());
     }
     Visitor::VisitAlloc(s);
   }
   void VisitFor(const ir::ForNode& s) override {
-    const bool outer = in_dot_;
+    const bool outer = in_dot_, outer_kernel = in_kernel_;
+    in_kernel_ |= s.for_kind == ir::ForKind::kThreadBinding;
     in_dot_ |= s.annotations.contains(ir::kDotProduct) ||
                s.annotations.contains(ir::kMatrixProduct) ||
                s.annotations.contains(ir::kOfQuad);
     Visitor::VisitFor(s);
     in_dot_ = outer;
+    in_kernel_ = outer_kernel;
   }
   void VisitLoad(const ir::LoadNode& e) override {
     if (in_dot_) others_.insert(e.buffer.get());
@@ -61,6 +65,16 @@ class CopyFinder : public ir::Visitor {
   }
 
  private:
+  static bool HasKernels(const ir::Stmt& stmt) {
+    bool has = false;
+    ir::PreOrder(stmt, [&](const ir::Stmt& s) {
+      const auto* loop = ir::As<ir::ForNode>(s);
+      has |= loop != nullptr && loop->for_kind == ir::ForKind::kThreadBinding;
+      return !has;
+    });
+    return has;
+  }
+
   // A selection of values without arithmetic on them.
   static bool IsCopy(const Expr& e) {
     if (e->kind == ir::ExprKind::kLoad ||
@@ -76,7 +90,7 @@ class CopyFinder : public ir::Visitor {
   }
 
   std::set<const ir::BufferNode*> copies_, others_;
-  bool in_dot_ = false;
+  bool in_dot_ = false, in_kernel_ = false;
 };
 
 // The result of every expression has the widened type.

@@ -92,7 +92,10 @@ absl::Status InlineProducers(schedule::Schedule& schedule,
                       schedule.GetProducers(block));
   for (const BlockRv producer : producers) {
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(producer));
-    if (!IsElementwise(*node) || !which(*node)) continue;
+    if (!IsElementwise(*node) || !which(*node) ||
+        node->annotations.contains(kLaidOut)) {
+      continue;
+    }
     // An error leaves the schedule unchanged.
     schedule.ComputeInline(producer).IgnoreError();
   }

@@ -94,6 +94,9 @@ inline constexpr char kVectorTiles[] = "SSRSRSV";
 inline constexpr char kThreadTiles[] = "SSSRRSRS";
 // Of a block tiled for the tensor cores of GPUs.
 inline constexpr char kWarpTiles[] = "SSSSRRRS";
+// On a block that copies a buffer to have another order of its dimensions: it
+// stays a kernel of its own.
+inline constexpr char kLaidOut[] = "tilefarm.laid_out";
 // On a tiled block: the intrinsic that replaces its innermost loops.
 inline constexpr char kAutoTensorize[] = "meta_schedule.auto_tensorize";
 inline constexpr char kParallel[] = "meta_schedule.parallel";

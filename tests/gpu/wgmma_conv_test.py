@@ -26,9 +26,11 @@ TARGET = "sm_90a"
 
 # By spatial dimension: size, kernel, stride, dilation, padding before and after.
 # images 0: the tensor has no such dimension. `boxes`: no windows, but a matrix. `last`:
-# the filters are the weights' last dimension, as the compiler orders constants.
+# the filters are the weights' last dimension, as the compiler orders constants. `first`:
+# channels are before the dimensions of space, and first of what is summed.
 Conv = collections.namedtuple(
-    "Conv", "images channels filters space dtype boxes last", defaults=["float16", False, False])
+    "Conv", "images channels filters space dtype boxes last first",
+    defaults=["float16", False, False, False])
 Along = collections.namedtuple("Along", "size kernel stride dilation before after",
                                defaults=[1, 1, 0, 0])
 CONVS = [
@@ -40,6 +42,9 @@ CONVS = [
     Conv(3, 64, 64, [Along(30, 3, 1, 1, 1, 1)]),
     Conv(1, 64, 64, [Along(6, 3, 1, 1, 1, 1), Along(5, 3, 1, 1, 1, 1), Along(4, 3, 1, 1, 1, 1)]),
     Conv(0, 64, 64, [Along(9, 3, 1, 1, 2, 0), Along(10, 3, 1, 1, 0, 2)]),
+    Conv(2, 64, 64, [Along(10, 3, 1, 1, 1, 1), Along(9, 3, 1, 1, 1, 1)], first=True),
+    Conv(3, 128, 72, [Along(17, 2, 2, 1, 0, 1), Along(15, 3, 2, 1, 1, 1)], "bfloat16",
+         first=True),
     Conv(4, 128, 64, [Along(8, 3, 1, 1, 1, 1), Along(8, 3, 1, 1, 1, 1)], "int8"),
 ]
 LARGE = [
@@ -47,6 +52,7 @@ LARGE = [
     Conv(16, 128, 128, [Along(56, 3, 2, 1, 1, 1)] * 2),
     Conv(16, 256, 1024, [Along(14, 1)] * 2, "bfloat16", True),
     Conv(32, 512, 512, [Along(7, 3, 1, 1, 1, 1)] * 2),
+    Conv(16, 256, 256, [Along(14, 3, 1, 1, 1, 1)] * 2, first=True),
 ]
 
 
@@ -54,12 +60,17 @@ def length(s):
     return (s.size + s.before + s.after - s.dilation * (s.kernel - 1) - 1) // s.stride + 1
 
 
+def ordered(c, images, space, channels):
+    """The list of what the three are, in the order of dimensions."""
+    return images + ([channels] + space if c.first else space + [channels])
+
+
 def shapes(c):
     images = [c.images] if c.images else []
-    window = [s.kernel for s in c.space] + [c.channels]
-    return (images + [s.size for s in c.space] + [c.channels],
+    window = ordered(c, [], [s.kernel for s in c.space], c.channels)
+    return (ordered(c, images, [s.size for s in c.space], c.channels),
             window + [c.filters] if c.last else [c.filters] + window,
-            images + [length(s) for s in c.space] + [c.filters])
+            ordered(c, images, [length(s) for s in c.space], c.filters))
 
 
 def grid(shape):
@@ -71,28 +82,32 @@ def program(c):
     x, w, y = shapes(c)
     images = 1 if c.images else 0
     dims = len(c.space)
+    at_space = images + (1 if c.first else 0)  # their first dimension
     padded = list(x)
     for d, s in enumerate(c.space):
-        padded[images + d] += s.before + s.after
+        padded[at_space + d] += s.before + s.after
     sums = "int32" if c.dtype == "int8" else "float32"
     v = [f"v{i}" for i in range(len(x))]
-    inside = [f"{s.before} <= {v[images + d]} and {v[images + d]} < {s.size + s.before}"
-              for d, s in enumerate(c.space)]
-    source = [f"{name} - {c.space[d - images].before}" if images <= d < images + dims else name
-              for d, name in enumerate(v)]
+    filters = v[images if c.first else -1]
+    space = v[at_space:at_space + dims]
+    inside = [f"{s.before} <= {name} and {name} < {s.size + s.before}"
+              for name, s in zip(space, c.space)]
+    source = ordered(c, v[:images], [f"{name} - {s.before}" for name, s in zip(space, c.space)],
+                     filters)
     kernel = [f"r{d}" for d in range(dims)]
-    place = [f"{v[images + d]} * {s.stride} + {kernel[d]} * {s.dilation}"
-             for d, s in enumerate(c.space)]
-    reduced = [s.kernel for s in c.space] + [c.channels]
-    weight = kernel + ["rc"]
-    weight.insert(len(weight) if c.last else 0, v[-1])
+    place = ordered(c, v[:images],
+                    [f"{name} * {s.stride} + {k} * {s.dilation}"
+                     for name, k, s in zip(space, kernel, c.space)], "rc")
+    reduced = ordered(c, [], [s.kernel for s in c.space], c.channels)
     loops = [f"i{k}" for k in range(len(y) + len(reduced))]
     at = ", ".join(v)
     kinds = "S" * len(y) + "R" * len(reduced)
     copies = [f"i{k}" for k in range(len(x))]
     out = sums if c.dtype == "int8" else c.dtype
     result = (f"S[{at}]" if c.dtype == "int8" else
-              f'T.Cast("{out}", T.max(S[{at}] + B[{v[-1]}], T.float32(0)))')
+              f'T.Cast("{out}", T.max(S[{at}] + B[{filters}], T.float32(0)))')
+    terms = ordered(c, [], kernel, "rc")
+    weight = terms + [filters] if c.last else [filters] + terms
     return "\n".join([
         "@T.prim_func",
         f'def main(X: T.Buffer(({grid(x)}), "{c.dtype}"), W: T.Buffer(({grid(w)}), "{c.dtype}"), '
@@ -106,10 +121,10 @@ def program(c):
         f"T.{c.dtype}(0))",
         f"    for {', '.join(loops)} in T.grid({grid(y + reduced)}):",
         '        with T.block("conv"):',
-        f'            {at}, {", ".join(kernel)}, rc = T.axis.remap("{kinds}", [{", ".join(loops)}])',
+        f'            {at}, {", ".join(terms)} = T.axis.remap("{kinds}", [{", ".join(loops)}])',
         "            with T.init():",
         f"                S[{at}] = T.{sums}(0)",
-        f'            S[{at}] = S[{at}] + T.Cast("{sums}", P[{", ".join(v[:images] + place + ["rc"])}])'
+        f'            S[{at}] = S[{at}] + T.Cast("{sums}", P[{", ".join(place)}])'
         f' * T.Cast("{sums}", W[{", ".join(weight)}])',
         f"    for {', '.join(copies)} in T.grid({grid(y)}):",
         '        with T.block("Y"):',
@@ -148,15 +163,26 @@ def count(shape):
     return total
 
 
+def channels_last(values, channels, count):
+    """Of `count` blocks of which each has the channels first."""
+    each = len(values) // count
+    blocks = [values[i * each:(i + 1) * each] for i in range(count)]
+    return [block[k * (each // channels) + i] for block in blocks
+            for i in range(each // channels) for k in range(channels)]
+
+
 def expected(c, x, w, b):
     """For each window, the channels of its elements, those outside of the image 0."""
-    channels = c.channels
+    channels, images = c.channels, max(c.images, 1)
+    if c.first:
+        x = channels_last(x, channels, images)
+        w = channels_last(w, channels, c.filters)
     filters = [w[i::c.filters] if c.last else
                w[i * len(w) // c.filters:(i + 1) * len(w) // c.filters]
                for i in range(c.filters)]
     zeros = [0] * channels
     result = []
-    for place in itertools.product(range(max(c.images, 1)), *(range(length(s)) for s in c.space)):
+    for place in itertools.product(range(images), *(range(length(s)) for s in c.space)):
         window = []
         for taps in itertools.product(*(range(s.kernel) for s in c.space)):
             at = place[0]
@@ -169,7 +195,8 @@ def expected(c, x, w, b):
         for f, taps in enumerate(filters):
             total = sum(map(operator.mul, window, taps))
             result.append(total if c.dtype == "int8" else max(total + b[f], 0.0))
-    return result
+    # As if the windows of an image were the channels of a filter.
+    return channels_last(result, len(result) // images // c.filters, images) if c.first else result
 
 
 def trace_of(tune_opt, seed):

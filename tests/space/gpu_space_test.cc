@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/sanitizers.h"
+#include "compiler/ir/parser.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/space/design_space.h"
 #include "compiler/space/gpu/kernels.h"
@@ -18,7 +19,9 @@
 namespace tilefarm::space {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr uint64_t kSeed = 20261203;
 // Draws for each sketch; with a sanitizer each takes twelve times as long.
@@ -137,6 +140,89 @@ TEST(GpuSpace, PartsOfWindowsAreWhole) {
   EXPECT_TRUE(IsWhole(32, {}));
   // Channels last: a part of one place of the window.
   EXPECT_TRUE(IsWhole(32, {256, 768}));
+}
+
+// A 3x3 convolution of 16 images of 14 x 14 without padding; sums in float32.
+ir::PrimFuncPtr Conv(bool channels_last, int64_t channels,
+                     const std::string& dtype) {
+  const std::string x = channels_last
+                            ? absl::StrCat("16, 14, 14, ", channels)
+                            : absl::StrCat("16, ", channels, ", 14, 14");
+  const std::string w = channels_last
+                            ? absl::StrCat("128, 3, 3, ", channels)
+                            : absl::StrCat("128, ", channels, ", 3, 3");
+  const std::string y = channels_last ? "16, 12, 12, 128" : "16, 128, 12, 12";
+  const char* indices =
+      channels_last ? "X[n, y + u, x + v, c]" : "X[n, c, y + u, x + v]";
+  const char* weight = channels_last ? "W[f, u, v, c]" : "W[f, c, u, v]";
+  const char* out = channels_last ? "n, y, x, f" : "n, f, y, x";
+  const char* terms = channels_last ? "u, v, c" : "c, u, v";
+  const std::string reduced = channels_last ? absl::StrCat("3, 3, ", channels)
+                                            : absl::StrCat(channels, ", 3, 3");
+  const auto program = ir::ParseFunction(
+      absl::StrCat(
+          "@T.prim_func\ndef main(X: T.Buffer((", x, "), \"", dtype,
+          "\"), W: T.Buffer((", w, "), \"", dtype, "\"), Y: T.Buffer((", y,
+          "), \"float32\")):\n"
+          "    for i0, i1, i2, i3, i4, i5, i6 in T.grid(",
+          y, ", ", reduced,
+          "):\n"
+          "        with T.block(\"conv\"):\n            ",
+          out, ", ", terms,
+          " = T.axis.remap(\"SSSSRRR\", [i0, i1, i2, i3, i4, i5, i6])\n"
+          "            with T.init():\n                Y[",
+          out, "] = T.float32(0)\n            Y[", out, "] = Y[", out,
+          "] + T.Cast(\"float32\", ", indices, ") * T.Cast(\"float32\", ",
+          weight, ")\n"),
+      "<test>");
+  EXPECT_TRUE(program.ok()) << program.status();
+  return program.ok() ? *program : nullptr;
+}
+
+// The traces of all sketches, the default one first.
+std::vector<std::string> Sketches(const ir::PrimFuncPtr& program,
+                                  const std::string& target) {
+  std::vector<std::string> out;
+  const auto space = Space(program, GpuTarget(target));
+  if (space == nullptr) return out;
+  for (const auto& sketch : space->sketches()) out.push_back(sketch.Print());
+  return out;
+}
+
+TEST(GpuSpace, ConvolutionsOfHopperAreFetchedAsWindows) {
+  constexpr char kStages[] = "tilefarm.warpgroup_stages";
+  const auto none_has = [&](const std::vector<std::string>& sketches) {
+    EXPECT_FALSE(sketches.empty());
+    for (const std::string& sketch : sketches) {
+      EXPECT_THAT(sketch, Not(HasSubstr(kStages)));
+    }
+  };
+  EXPECT_THAT(Sketches(Conv(true, 128, "float16"), "sim:sm_90a").front(),
+              HasSubstr(kStages));
+  EXPECT_THAT(Sketches(Conv(true, 64, "bfloat16"), "sim:sm_90a").front(),
+              HasSubstr(kStages));
+  // Without warpgroups; of a type that they do not multiply; a row of 96 bytes.
+  none_has(Sketches(Conv(true, 128, "float16"), "sim:sm_80"));
+  none_has(Sketches(Conv(true, 128, "float32"), "sim:sm_90a"));
+  none_has(Sketches(Conv(true, 48, "float16"), "sim:sm_90a"));
+}
+
+TEST(GpuSpace, NarrowOperandsGetTheChannelsLast) {
+  constexpr char kCopied[] = "tilefarm.laid_out";
+  for (const char* target : {"sim:sm_80", "sim:sm_90a"}) {
+    const auto sketches = Sketches(Conv(false, 64, "float16"), target);
+    ASSERT_FALSE(sketches.empty());
+    EXPECT_THAT(sketches.front(), HasSubstr(kCopied));
+    EXPECT_THAT(sketches, Contains(Not(HasSubstr(kCopied))));
+  }
+  // Where they are last, where elements are wide, or channels are few.
+  for (const auto& program :
+       {Conv(true, 64, "float16"), Conv(false, 64, "float32"),
+        Conv(false, 4, "float16")}) {
+    for (const std::string& sketch : Sketches(program, "sim:sm_80")) {
+      EXPECT_THAT(sketch, Not(HasSubstr(kCopied)));
+    }
+  }
 }
 
 TEST(GpuSpace, NamesTheLimitThatNoPointKeeps) {

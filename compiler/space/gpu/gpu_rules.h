@@ -4,6 +4,7 @@
 //   inline_for_threads        elementwise blocks into their consumers
 //   chain_in_registers        attention: one pass over keys, in registers
 //   chain_for_warps           attention and the like: one kernel
+//   lay_out_operands          convolutions of narrow elements: channels last
 //   split_reduction_over_blocks  an alternative for long ones with few outputs
 //   tile_for_warpgroups       products on Hopper's matrix units
 //   tile_for_warp_matrices    matrix products on tensor cores, padded;
@@ -35,9 +36,9 @@
 namespace tilefarm::space {
 
 SketchRule ChainInRegisters, ChainForWarps, TileForWarpgroups,
-    TileForWarpMatrices, InlineForThreads, SplitReductionOverBlocks,
-    TileForThreads, ReduceAcrossThreads, StageTransposed, ReduceInThreads,
-    BindToThreads;
+    TileForWarpMatrices, InlineForThreads, LayOutOperands,
+    SplitReductionOverBlocks, TileForThreads, ReduceAcrossThreads,
+    StageTransposed, ReduceInThreads, BindToThreads;
 
 // On a block that copies into shared memory: the threads fetch together, by
 // vectors of at most this many elements.

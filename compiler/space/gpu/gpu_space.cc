@@ -39,9 +39,9 @@ absl::StatusOr<std::vector<Schedule>> ApplyRules(const RuleContext& context,
   std::vector<Schedule> states{std::move(start)};
   for (SketchRule* const rule :
        {SplitReductions, InlineForThreads, ChainInRegisters, ChainForWarps,
-        SplitReductionOverBlocks, TileForWarpgroups, TileForWarpMatrices,
-        TileForThreads, InlineForThreads, ReduceAcrossThreads, StageTransposed,
-        ReduceInThreads, BindToThreads}) {
+        LayOutOperands, SplitReductionOverBlocks, TileForWarpgroups,
+        TileForWarpMatrices, TileForThreads, InlineForThreads,
+        ReduceAcrossThreads, StageTransposed, ReduceInThreads, BindToThreads}) {
     TF_RETURN_IF_ERROR(Apply(context, rule, first_only, states));
   }
   for (Schedule& state : states) {

@@ -32,6 +32,7 @@ Alternatives InlineForThreads(const RuleContext& context, RuleSite site) {
   auto& [unchanged, schedule, block, node] = site;
   if (!IsElementwise(*node) || node->writes.size() != 1 ||
       !HasTrivialBindings(*node) || !ReadsGlobalMemory(*node) ||
+      node->annotations.contains(kLaidOut) ||
       IsOutput(*schedule.module().Find(context.function),
                node->writes[0].buffer.get())) {
     return DoesNotApply();

@@ -55,12 +55,27 @@ std::optional<std::vector<Role>> RolesOf(const ir::BlockNode& block,
   return roles;
 }
 
+// The term that is the last index of an operand; nullopt: of neither, or
+// another one of each.
+std::optional<size_t> TermAlongRows(const ir::BlockNode& block,
+                                    const ProductFactors& factors) {
+  std::optional<size_t> term;
+  for (const ir::LoadNode* load : {factors.a, factors.b}) {
+    const auto last = VariableOf(block, load->indices.back());
+    if (!last || block.iters[*last].type != ir::IterType::kReduce) continue;
+    if (term && term != last) return std::nullopt;
+    term = last;
+  }
+  return term;
+}
+
 // "lambda i0, i1, ..: (.., i0 * 4 + i1)": the variables of role kEach, then for
-// each of `order` those of that role as one. `taken`: the variables that the
-// map takes, in the block's order.
+// each of `order` those of that role as one, of which `fastest` is the last.
+// `taken`: the variables that the map takes, in the block's order.
 std::string MapOf(const ir::BlockNode& block, const std::vector<Role>& roles,
                   const std::vector<bool>& taken,
-                  const std::vector<Role>& order) {
+                  const std::vector<Role>& order,
+                  std::optional<size_t> fastest) {
   std::vector<std::string> inputs, outputs;
   for (size_t i = 0; i < roles.size(); ++i) {
     if (!taken[i]) continue;
@@ -68,10 +83,17 @@ std::string MapOf(const ir::BlockNode& block, const std::vector<Role>& roles,
     if (roles[i] == Role::kEach) outputs.push_back(inputs.back());
   }
   for (const Role role : order) {
+    std::vector<size_t> variables;
+    for (size_t i = 0; i < roles.size(); ++i) {
+      if (taken[i] && roles[i] == role && i != fastest) variables.push_back(i);
+    }
+    if (fastest && taken[*fastest] && roles[*fastest] == role) {
+      variables.push_back(*fastest);
+    }
     std::vector<std::string> terms;
     int64_t stride = 1;
-    for (size_t i = roles.size(); i-- > 0;) {
-      if (!taken[i] || roles[i] != role) continue;
+    for (size_t v = variables.size(); v-- > 0;) {
+      const size_t i = variables[v];
       terms.insert(terms.begin(), absl::StrCat("i", i, " * ", stride));
       stride *= IterExtent(block.iters[i]);
     }
@@ -123,6 +145,7 @@ absl::StatusOr<BlockRv> FlattenProduct(Schedule& schedule, BlockRv block,
     for (const ir::IterVar& iter : node->iters) taken.push_back(uses(iter));
     return taken;
   };
+  const std::optional<size_t> fastest = TermAlongRows(*node, *factors);
   // The columns are those of which sums lie side by side.
   const ir::Expr& last = factors->store->indices.back();
   bool swaps = false;
@@ -153,7 +176,7 @@ absl::StatusOr<BlockRv> FlattenProduct(Schedule& schedule, BlockRv block,
         across ? std::vector{Role::kTerm, own} : std::vector{own, Role::kTerm};
     const std::vector<bool> taken = taken_by(
         [&](const ir::IterVar& iter) { return Uses(load->indices, iter); });
-    const std::string map = MapOf(*node, *roles, taken, order);
+    const std::string map = MapOf(*node, *roles, taken, order, fastest);
     TF_ASSIGN_OR_RETURN(const BlockRv copy,
                         schedule.Reindex(block, /*read=*/true, read));
     TF_RETURN_IF_ERROR(
@@ -166,12 +189,12 @@ absl::StatusOr<BlockRv> FlattenProduct(Schedule& schedule, BlockRv block,
       MapOf(*node, *roles, taken_by([](const ir::IterVar& iter) {
         return iter.type == ir::IterType::kSpatial;
       }),
-            {Role::kRow, Role::kColumn});
+            {Role::kRow, Role::kColumn}, fastest);
   TF_RETURN_IF_ERROR(
       schedule.TransformLayout(block, /*read=*/false, 0, results));
   TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(
       block, MapOf(*node, *roles, std::vector<bool>(roles->size(), true),
-                   {Role::kRow, Role::kColumn, Role::kTerm})));
+                   {Role::kRow, Role::kColumn, Role::kTerm}, fastest)));
   if (fuse) {
     TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
                         FusibleConsumer(schedule, copy));

@@ -28,7 +28,8 @@ std::optional<ProductFactors> FactorsOf(const ir::BlockNode& block);
 //   ->  C'[f, (n y x)] += A'[(c u v), (n y x)] * W'[f, (c u v)]
 //
 // by copies A' and W', which may be inlined, and a copy of C' to C, which is
-// returned. Variables that index both operands and the result remain apart.
+// returned. Variables that index both operands and the result remain apart. The
+// term along which an operand lies in memory is the fastest.
 // `fuse`: the elementwise consumer becomes part of that copy.
 // FailedPrecondition if there is no such product.
 absl::StatusOr<schedule::BlockRv> FlattenProduct(schedule::Schedule& schedule,

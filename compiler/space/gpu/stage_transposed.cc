@@ -144,12 +144,16 @@ absl::Status Tile(RuleSite& site, const Crossing& crossing) {
 //           A_shared = A                  (fetched by all threads, along i)
 //           for item: for vector: B[i, j] = A_shared[j, i]
 //
-// The block as it is remains an alternative.
+// The block as it is remains an alternative, but of copies that only change the
+// order of dimensions.
 Alternatives StageTransposed(const RuleContext&, RuleSite site) {
   const std::optional<Crossing> crossing = FindCrossing(*site.node);
   if (!crossing) return DoesNotApply();
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
   if (!plain || !Tile(site, *crossing).ok()) return DoesNotApply();
+  if (site.node->annotations.contains(kLaidOut)) {
+    return std::vector{std::move(site.schedule)};
+  }
   return std::vector{std::move(site.schedule), std::move(site.unchanged)};
 }
 

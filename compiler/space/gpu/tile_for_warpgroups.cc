@@ -340,8 +340,10 @@ absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {
                                                /*preserve_unit_loops=*/true));
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr written, schedule.Get(writer));
   const ir::BufferNode& result = *written->writes[0].buffer;
+  const auto* store = ir::As<ir::StoreNode>(written->body);
   if (way.boxes &&
-      (result.dtype.bytes() < 2 || !result.is_dense() ||
+      (store == nullptr || !VariableOf(*written, store->indices.back()) ||
+       result.dtype.bytes() < 2 || !result.is_dense() ||
        result.shape.size() < 2 ||
        result.shape.back() * result.dtype.bytes() % ir::kTensorRowBytes != 0)) {
     return absl::FailedPreconditionError("the engine cannot write the result");

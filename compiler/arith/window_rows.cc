@@ -195,26 +195,15 @@ bool IsBoundOf(IndexMath& math, const Expr& condition, const Expr& index,
                int64_t extent) {
   const auto* compare = ir::As<ir::BinaryNode>(condition);
   if (compare == nullptr) return false;
-  // The condition is that `room` is at least 0.
-  Expr room;
-  switch (compare->op) {
-    case ir::BinaryOp::kLT:
-      room = compare->b - compare->a - 1;
-      break;
-    case ir::BinaryOp::kLE:
-      room = compare->b - compare->a;
-      break;
-    case ir::BinaryOp::kGT:
-      room = compare->a - compare->b - 1;
-      break;
-    case ir::BinaryOp::kGE:
-      room = compare->a - compare->b;
-      break;
-    default:
-      return false;
-  }
-  return math.Difference(room, index) == 0 ||
-         math.Difference(room, ir::IntConst(extent - 1) - index) == 0;
+  using enum ir::BinaryOp;
+  const ir::BinaryOp op = compare->op;
+  if (op != kLT && op != kLE && op != kGT && op != kGE) return false;
+  const bool less = op == kLT || op == kLE;
+  const Expr room = less ? compare->b - compare->a : compare->a - compare->b;
+  // The condition is that room - strict is at least 0.
+  const int64_t strict = op == kLT || op == kGT ? 1 : 0;
+  return math.Difference(room, index) == strict ||
+         math.Difference(room, ir::IntConst(extent - 1) - index) == strict;
 }
 
 }  // namespace tilefarm::arith

@@ -32,8 +32,8 @@ struct BoxCopy {
   // The number of the tile's first row, and of all rows of the tensor.
   ir::Expr first_row;
   int64_t tensor_rows = 0;
-  // Elsewhere the program has a value of the tensor where the engine has 0: in
-  // rows of the tile beyond those of the tensor.
+  // Rows of the tile may be beyond those of the tensor, where the engine has 0
+  // and the program perhaps another element: whoever uses them must not.
   bool differs_beyond = false;
 };
 

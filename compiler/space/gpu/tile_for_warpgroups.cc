@@ -264,7 +264,7 @@ absl::StatusOr<ir::BlockPtr> CopyFromTensor(Schedule& schedule, BlockRv copy) {
 }
 
 // Whether the engine can copy tiles of what the block copies, of `step`
-// elements along depth, and so many rows.
+// elements along depth. `across`: its rows are along depth, not its columns.
 bool CanCopyTiles(const ir::BlockNode& block, int64_t step, bool across) {
   const auto* store = ir::As<ir::StoreNode>(block.body);
   const auto copied =

@@ -42,12 +42,20 @@ class DeviceOps {
                          llvm::IRBuilder<>& builder) = 0;
   virtual void Commit(llvm::IRBuilder<>& builder) = 0;
   virtual void Wait(int groups, llvm::IRBuilder<>& builder) = 0;
-  // e^x of float32, a scalar or vector, within 2 units in the last place; null,
-  // without code: the device has no instruction for it.
+  // e^x and 2^x of float32, a scalar or vector, within 2 units in the last
+  // place; null, without code: the device has no instruction for it. Powers
+  // 2^x that are subnormal may be 0.
   virtual llvm::Value* Exp(llvm::Value* x, llvm::IRBuilder<>& builder) {
     (void)x, (void)builder;
     return nullptr;
   }
+  virtual llvm::Value* Exp2(llvm::Value* x, llvm::IRBuilder<>& builder) {
+    (void)x, (void)builder;
+    return nullptr;
+  }
+  // Whether the larger or smaller of two float32, NaN if either is, is one
+  // instruction.
+  virtual bool HasExtremes() const { return false; }
   // Called for each access of so many bytes of shared memory, for devices that
   // look for races.
   virtual void NoteAccess(llvm::Value* address, int bytes, bool write,

@@ -297,6 +297,8 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
       return EmitFragmentOp(e);
     case MachineOp::kUniform:
       return EmitUniform(e);
+    case MachineOp::kFragment:
+      return EmitFragment(e);
     case MachineOp::kAsync:
       return Emit(e.args[0]);  // where it cannot be asynchronous
     case MachineOp::kLibraryGemm:
@@ -398,9 +400,11 @@ llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
     default:
       break;
   }
-  if (device_ != nullptr && e.op == Intrinsic::kExp &&
-      x->getType()->getScalarType()->isFloatTy()) {
-    if (llvm::Value* value = device_->Exp(x, builder_)) return value;
+  if (device_ != nullptr && x->getType()->getScalarType()->isFloatTy()) {
+    llvm::Value* value = e.op == Intrinsic::kExp    ? device_->Exp(x, builder_)
+                         : e.op == Intrinsic::kExp2 ? device_->Exp2(x, builder_)
+                                                    : nullptr;
+    if (value != nullptr) return value;
   }
   if (llvm::Value* value = math_.Emit(builder_, e.op, args)) return value;
   return Fail(absl::InvalidArgumentError(

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/arith/analyzer.h"
 #include "compiler/codegen/emitter.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
@@ -382,6 +383,30 @@ llvm::Value* Emitter::EmitCopied(const ir::StoreNode& s) {
                  [&] { return EmitStored(*copied->load); });
 }
 
+// The order of a maximum's terms is left open where NaN is among them
+// (docs/decisions/compiler/float-results.md): NaN as the last one is the
+// maximum.
+llvm::Value* Emitter::EmitExtreme(const ir::StoreNode& s) {
+  const auto* update = ir::As<ir::BinaryNode>(s.value);
+  if (device_ == nullptr || !device_->HasExtremes() || update == nullptr ||
+      (update->op != ir::BinaryOp::kMin && update->op != ir::BinaryOp::kMax) ||
+      update->dtype.element() != ir::DataType::Float(32)) {
+    return nullptr;
+  }
+  // max(x, 0) is no reduction.
+  if (ir::As<ir::FloatConstNode>(update->b) != nullptr) return nullptr;
+  const auto* old = ir::As<ir::LoadNode>(update->a);
+  if (old == nullptr || old->buffer != s.buffer || old->predicate != nullptr ||
+      !arith::ExprEqual(old->indices[0], s.indices[0])) {
+    return nullptr;
+  }
+  llvm::Value* a = Emit(update->a);
+  return builder_.CreateBinaryIntrinsic(update->op == ir::BinaryOp::kMax
+                                            ? llvm::Intrinsic::maximum
+                                            : llvm::Intrinsic::minimum,
+                                        a, Emit(update->b));
+}
+
 void Emitter::EmitStore(const ir::StoreNode& s) {
   if (s.indices.size() != 1) {
     return Fail(absl::InternalError(
@@ -413,6 +438,7 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
                       cast->value->dtype.is_float() &&
                       cast->value->dtype.bits == 32;
   llvm::Value* value = EmitCopied(s);
+  if (value == nullptr) value = EmitExtreme(s);
   if (value == nullptr) {
     value = ToMemory(Emit(rounds ? cast->value : s.value), element);
   }

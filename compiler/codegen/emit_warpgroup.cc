@@ -36,6 +36,25 @@ llvm::Value* Emitter::EmitUniform(const ir::MachineOpNode& e) {
   return device_->warpgroups().Uniform(Emit(e.args[0]), builder_);
 }
 
+std::vector<llvm::Value*> Emitter::LanesOf(llvm::Value* vector) {
+  const auto* type = llvm::cast<llvm::FixedVectorType>(vector->getType());
+  std::vector<llvm::Value*> lanes;
+  for (unsigned i = 0; i < type->getNumElements(); ++i) {
+    lanes.push_back(builder_.CreateExtractElement(vector, i));
+  }
+  return lanes;
+}
+
+llvm::Value* Emitter::EmitFragment(const ir::MachineOpNode& e) {
+  llvm::Value* out = Emit(e.args[0]);
+  std::vector<llvm::Value*> registers = LanesOf(out);
+  device_->warpgroups().Fragment(registers, builder_);
+  for (size_t i = 0; i < registers.size(); ++i) {
+    out = builder_.CreateInsertElement(out, registers[i], i);
+  }
+  return out;
+}
+
 bool Emitter::EmitWarpgroupEffect(const ir::MachineOpNode& e) {
   using ir::MachineOp;
   if (e.op <= MachineOp::kUniform || e.op > MachineOp::kProductWait) {
@@ -149,11 +168,15 @@ void Emitter::EmitWarpgroupProduct(const ir::MachineOpNode& e) {
   const ir::WarpgroupProduct product = ir::AsWarpgroupProduct(e);
   WarpgroupOps::Shape shape;
   shape.unit = ir::FindWarpgroupUnit(
-      ir::As<ir::LoadNode>(product.a)->buffer->dtype, product.sums->dtype);
+      ir::As<ir::LoadNode>(product.b)->buffer->dtype, product.sums->dtype);
   shape.columns = static_cast<int>(product.columns);
   shape.a_tile_bytes = product.a_tile_bytes;
   shape.b_tile_bytes = product.b_tile_bytes;
-  llvm::Value* a = AddressOf(product.a);
+  shape.adds = product.adds;
+  const bool in_registers = product.a->dtype.is_vector();
+  const WarpgroupOps::Registers a =
+      in_registers ? LanesOf(Emit(product.a))
+                   : WarpgroupOps::Registers{AddressOf(product.a)};
   llvm::Value* b = AddressOf(product.b);
   std::vector<int64_t> offsets;
   for (int64_t c = 0; c < product.columns / 8; ++c) {

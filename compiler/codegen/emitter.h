@@ -180,6 +180,8 @@ class Emitter {
   // False, without code, for other operations.
   bool EmitWarpgroupEffect(const ir::MachineOpNode& e);
   llvm::Value* EmitUniform(const ir::MachineOpNode& e);
+  llvm::Value* EmitFragment(const ir::MachineOpNode& e);
+  std::vector<llvm::Value*> LanesOf(llvm::Value* vector);
   void EmitCopyBox(const ir::MachineOpNode& e);
   void EmitWarpgroupProduct(const ir::MachineOpNode& e);
   llvm::Value* AddressOf(const ir::Expr& load);
@@ -279,6 +281,8 @@ class Emitter {
   // What a kernel copies from 16-bit floats to such as they are in memory;
   // null, without code: the store does not copy them.
   llvm::Value* EmitCopied(const ir::StoreNode& s);
+  // The update of a maximum or minimum of floats by one instruction, or null.
+  llvm::Value* EmitExtreme(const ir::StoreNode& s);
   // All masks of this access as one i1 or vector of `lanes`; null: none.
   llvm::Value* AccessMask(const ir::Expr& predicate, int lanes);
   llvm::Value* Address(const ir::Buffer& buffer, llvm::Value* index);

@@ -105,15 +105,14 @@ class Nvptx : public DeviceOps {
   }
 
   llvm::Value* Exp(llvm::Value* x, llvm::IRBuilder<>& builder) override {
-    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
-    if (vector == nullptr) return ScalarExp(x, builder);
-    llvm::Value* out = llvm::PoisonValue::get(vector);
-    for (unsigned i = 0; i < vector->getNumElements(); ++i) {
-      out = builder.CreateInsertElement(
-          out, ScalarExp(builder.CreateExtractElement(x, i), builder), i);
-    }
-    return out;
+    return OfEach(x, ScalarExp, builder);
   }
+
+  llvm::Value* Exp2(llvm::Value* x, llvm::IRBuilder<>& builder) override {
+    return OfEach(x, PowerOf2, builder);
+  }
+
+  bool HasExtremes() const override { return limits_.nan_extremes; }
 
   void Barrier(llvm::IRBuilder<>& builder) override {
     builder.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
@@ -292,9 +291,26 @@ class Nvptx : public DeviceOps {
                                             kExponentBit),
                           builder.getInt32(kOne)),
         type);
-    llvm::Value* power = builder.CreateIntrinsic(
-        llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {f});
-    return builder.CreateFMul(power, scale);
+    return builder.CreateFMul(PowerOf2(f, builder), scale);
+  }
+
+  static llvm::Value* PowerOf2(llvm::Value* x, llvm::IRBuilder<>& builder) {
+    return builder.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {},
+                                   {x});
+  }
+
+  // A function of the elements of a vector, or of a scalar.
+  template <typename Function>
+  static llvm::Value* OfEach(llvm::Value* x, Function function,
+                             llvm::IRBuilder<>& builder) {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+    if (vector == nullptr) return function(x, builder);
+    llvm::Value* out = llvm::PoisonValue::get(vector);
+    for (unsigned i = 0; i < vector->getNumElements(); ++i) {
+      out = builder.CreateInsertElement(
+          out, function(builder.CreateExtractElement(x, i), builder), i);
+    }
+    return out;
   }
 
   // The operands of an assembly text, results first, and their constraints.

@@ -109,11 +109,16 @@ class NvptxWarpgroup : public WarpgroupOps {
            builder);
   }
 
+  // Without an instruction: what computes them is not moved across the fence.
+  void Fragment(Registers& registers, llvm::IRBuilder<>& builder) override {
+    Tied("", "", {}, registers, builder);
+  }
+
   void ProductFence(Registers& sums, llvm::IRBuilder<>& builder) override {
     Tied("wgmma.fence.sync.aligned;", "", {}, sums, builder);
   }
 
-  void Product(const Shape& shape, Value a, Value b, Registers& sums,
+  void Product(const Shape& shape, const Registers& a, Value b, Registers& sums,
                llvm::IRBuilder<>& builder) override {
     const ir::DataType operand = shape.unit->operand;
     const bool is_float = operand.is_float();
@@ -125,19 +130,34 @@ class NvptxWarpgroup : public WarpgroupOps {
     for (size_t i = 0; i < sums.size(); ++i) {
       absl::StrAppend(&registers, i == 0 ? "$" : ",$", i);
     }
+    const bool in_registers = a.size() > 1;
     // Adds to the sums; neither operand is negated; which rows run across.
-    const std::string flags =
-        is_float ? absl::StrCat("1, 1, 1, ", shape.a_tile_bytes > 0 ? 1 : 0,
-                                ", ", shape.b_tile_bytes > 0 ? 1 : 0)
-                 : "1";
+    std::string flags = shape.adds ? "1" : "0";
+    if (is_float) {
+      flags += ", 1, 1";
+      if (!in_registers) {
+        absl::StrAppend(&flags, ", ", shape.a_tile_bytes > 0 ? 1 : 0);
+      }
+      absl::StrAppend(&flags, ", ", shape.b_tile_bytes > 0 ? 1 : 0);
+    }
+    // Operands come after the sums and the registers that are tied to them.
+    const size_t first = 2 * sums.size();
+    std::string first_operand = absl::StrCat("$", first), constraints = "l,l,";
+    Registers operands = {Descriptor(b, shape.b_tile_bytes, builder)};
+    if (in_registers) {
+      first_operand = absl::StrCat("{$", first, ", $", first + 1, ", $",
+                                   first + 2, ", $", first + 3, "}");
+      constraints = "r,r,r,r,l,";
+      operands.insert(operands.begin(), a.begin(), a.end());
+    } else {
+      operands.insert(operands.begin(),
+                      Descriptor(a[0], shape.a_tile_bytes, builder));
+    }
     Tied(absl::StrCat("wgmma.mma_async.sync.aligned.m64n", shape.columns, "k",
                       shape.unit->depth, is_float ? ".f32." : ".s32.", type,
-                      ".", type, " {", registers, "}, $", 2 * sums.size(),
-                      ", $", 2 * sums.size() + 1, ", ", flags, ";"),
-         "l,l,",
-         {Descriptor(a, shape.a_tile_bytes, builder),
-          Descriptor(b, shape.b_tile_bytes, builder)},
-         sums, builder);
+                      ".", type, " {", registers, "}, ", first_operand, ", $",
+                      first + operands.size() - 1, ", ", flags, ";"),
+         constraints, operands, sums, builder);
   }
 
   void ProductCommit(llvm::IRBuilder<>& builder) override {

@@ -65,19 +65,16 @@ class SimulatedWarpgroup : public WarpgroupOps {
     Call("tf_rt_sim_warpgroup_barrier", {number}, builder);
   }
 
+  void Fragment(Registers&, llvm::IRBuilder<>&) override {}
   void ProductFence(Registers&, llvm::IRBuilder<>&) override {}
 
-  void Product(const Shape& shape, Value a, Value b, Registers& sums,
+  void Product(const Shape& shape, const Registers& a, Value b, Registers& sums,
                llvm::IRBuilder<>& builder) override {
     llvm::Type* type = sums[0]->getType();
-    llvm::ArrayType* array = llvm::ArrayType::get(type, sums.size());
-    llvm::Function* function = builder.GetInsertBlock()->getParent();
-    llvm::IRBuilder<> entry(&function->getEntryBlock(),
-                            function->getEntryBlock().begin());
-    Value memory = entry.CreateAlloca(array);
-    for (size_t i = 0; i < sums.size(); ++i) {
-      builder.CreateStore(sums[i], Element(type, memory, i, builder));
+    if (!shape.adds) {
+      for (Value& sum : sums) sum = llvm::Constant::getNullValue(type);
     }
+    Value memory = InMemory(sums, builder);
     const ir::DataType operand = shape.unit->operand;
     const auto word = [&](int64_t value) {
       return builder.getInt32(static_cast<uint32_t>(value));
@@ -87,10 +84,17 @@ class SimulatedWarpgroup : public WarpgroupOps {
                      : operand.is_float()                ? 1
                      : operand.is_uint()                 ? 3
                                                          : 2;
-    Call("tf_rt_sim_product",
-         {word(kind), word(shape.columns), a, word(shape.a_tile_bytes), b,
-          word(shape.b_tile_bytes), memory},
-         builder);
+    if (a.size() > 1) {
+      Call("tf_rt_sim_product_of_registers",
+           {word(kind), word(shape.columns), InMemory(a, builder), b,
+            word(shape.b_tile_bytes), memory},
+           builder);
+    } else {
+      Call("tf_rt_sim_product",
+           {word(kind), word(shape.columns), a[0], word(shape.a_tile_bytes), b,
+            word(shape.b_tile_bytes), memory},
+           builder);
+    }
     for (size_t i = 0; i < sums.size(); ++i) {
       sums[i] = builder.CreateLoad(type, Element(type, memory, i, builder));
     }
@@ -113,6 +117,21 @@ class SimulatedWarpgroup : public WarpgroupOps {
     for (auto i = static_cast<int>(values.size()); i < count; ++i) {
       args.push_back(other);
     }
+  }
+
+  // The address of the registers' values.
+  static Value InMemory(const Registers& registers,
+                        llvm::IRBuilder<>& builder) {
+    llvm::Type* type = registers[0]->getType();
+    llvm::Function* function = builder.GetInsertBlock()->getParent();
+    llvm::IRBuilder<> entry(&function->getEntryBlock(),
+                            function->getEntryBlock().begin());
+    Value memory =
+        entry.CreateAlloca(llvm::ArrayType::get(type, registers.size()));
+    for (size_t i = 0; i < registers.size(); ++i) {
+      builder.CreateStore(registers[i], Element(type, memory, i, builder));
+    }
+    return memory;
   }
 
   static Value Element(llvm::Type* type, Value memory, size_t i,

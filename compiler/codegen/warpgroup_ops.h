@@ -26,6 +26,7 @@ class WarpgroupOps {
     int columns = 0;
     // 0: rows run along depth.
     int64_t a_tile_bytes = 0, b_tile_bytes = 0;
+    bool adds = true;
   };
 
   virtual ~WarpgroupOps() = default;
@@ -54,10 +55,12 @@ class WarpgroupOps {
   virtual void BoxStoreWait(int groups, llvm::IRBuilder<>& builder) = 0;
   virtual void WarpgroupBarrier(Value number,  // i32
                                 llvm::IRBuilder<>& builder) = 0;
+  // Registers of a first operand, i32.
+  virtual void Fragment(Registers& registers, llvm::IRBuilder<>& builder) = 0;
   virtual void ProductFence(Registers& sums, llvm::IRBuilder<>& builder) = 0;
-  // `sums`: [column step][row step][pair].
-  virtual void Product(const Shape& shape, Value a, Value b, Registers& sums,
-                       llvm::IRBuilder<>& builder) = 0;
+  // `a`: an address, or four registers. `sums`: [column step][row step][pair].
+  virtual void Product(const Shape& shape, const Registers& a, Value b,
+                       Registers& sums, llvm::IRBuilder<>& builder) = 0;
   virtual void ProductCommit(llvm::IRBuilder<>& builder) = 0;
   virtual void ProductWait(int groups, Registers& sums,
                            llvm::IRBuilder<>& builder) = 0;

@@ -92,8 +92,12 @@ inline constexpr char kMatrixProduct[] = "tilefarm.matrix_product";
 // times, and of every 8 columns l % 4 * 2 and the next. "mma": products are
 // summed in the unit's order. "mma.3xtf32", of float32: also, an operand is the
 // sum of two tf32 numbers, which leaves a relative error of about 2^-22;
-// infinite operands give NaN. A program that does not fit is an error.
+// infinite operands give NaN. "wgmma": the four warps of a warpgroup compute
+// their sums together, by products that take the second operand from tiles of
+// kWarpgroupStages. A program that does not fit is an error.
 inline constexpr char kWarpMatrix[] = "tilefarm.warp_matrix";
+inline constexpr char kByWarps[] = "mma";
+inline constexpr char kByWarpgroups[] = "wgmma";
 
 // On a block that is a matrix product in a plain nest of its own below the
 // root: the name of the library kernel that computes it (library_call.h). Only
@@ -123,10 +127,21 @@ inline constexpr char kRowQuads[] = "tilefarm.row_quads";
 // thread of each quad, whose place does not depend on i.
 inline constexpr char kOfQuad[] = "tilefarm.of_quad";
 
+// On the same loop, by lowering alone: sums are what the nest adds, whatever
+// they were before.
+inline constexpr char kStartsSums[] = "tilefarm.starts_sums";
+
+// Likewise: the first operand is a tile of the copy engine as well (1); or the
+// name of the only operand that is one.
+inline constexpr char kFirstInTile[] = "tilefarm.first_in_tile";
+inline constexpr char kTile[] = "tilefarm.tile";
+
 // On a serial loop of a kernel that fetches tiles of two tensors and multiplies
 // them: the number of copies of the tiles (2 or more). Warpgroups multiply with
 // their matrix unit while one more warp lets the copy engine fetch the next
-// tiles (lower/lower_warpgroups.cc says what it has to be like).
+// tiles (lower/lower_warpgroups.cc says what it has to be like). With products
+// of kWarpMatrix "wgmma" in it the loop may have other statements as well
+// (lower/warpgroup_chain.h).
 inline constexpr char kWarpgroupStages[] = "tilefarm.warpgroup_stages";
 
 // On the same loop (1): the result of its products, which one store after it

@@ -15,26 +15,46 @@ struct MachineOpInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<MachineOpInfo, 38> kMachineOps = {{
-    {"dot_product", 3},    {"pair_dot_product", 3},
-    {"tile_product", 5},   {"library_gemm", 16},
-    {"interleave", 2},     {"transposed", 2},
-    {"lane_sum", 1},       {"lane_product", 1},
-    {"lane_min", 1},       {"lane_max", 1},
-    {"prefetch", 1},       {"barrier", 0},
-    {"shuffle_xor", 3},    {"async", 1},
-    {"commit", 0},         {"wait", 1},
-    {"load_matrix", 3},    {"warp_product", 4},
-    {"round_tf32", 1},     {"words", 1},
-    {"concat", 2},         {"slice", 3},
-    {"uniform", 1},        {"barrier_init", 2},
-    {"barrier_expect", 2}, {"barrier_arrive", 2},
-    {"barrier_wait", 2},   {"copy_box", 18},
-    {"copy_windows", 31},  {"box_fence", 0},
-    {"store_box", 18},     {"box_store_commit", 0},
-    {"box_store_wait", 1}, {"warpgroup_barrier", 1},
-    {"product_fence", 2},  {"warpgroup_product", 9},
-    {"product_commit", 0}, {"product_wait", 3},
+constexpr std::array<MachineOpInfo, 39> kMachineOps = {{
+    {"dot_product", 3},
+    {"pair_dot_product", 3},
+    {"tile_product", 5},
+    {"library_gemm", 16},
+    {"interleave", 2},
+    {"transposed", 2},
+    {"lane_sum", 1},
+    {"lane_product", 1},
+    {"lane_min", 1},
+    {"lane_max", 1},
+    {"prefetch", 1},
+    {"barrier", 0},
+    {"shuffle_xor", 3},
+    {"async", 1},
+    {"commit", 0},
+    {"wait", 1},
+    {"load_matrix", 3},
+    {"warp_product", 4},
+    {"round_tf32", 1},
+    {"words", 1},
+    {"concat", 2},
+    {"slice", 3},
+    {"uniform", 1},
+    {"barrier_init", 2},
+    {"barrier_expect", 2},
+    {"barrier_arrive", 2},
+    {"barrier_wait", 2},
+    {"copy_box", 18},
+    {"copy_windows", 31},
+    {"box_fence", 0},
+    {"store_box", 18},
+    {"box_store_commit", 0},
+    {"box_store_wait", 1},
+    {"warpgroup_barrier", 1},
+    {"fragment", 1},
+    {"product_fence", 2},
+    {"warpgroup_product", 10},
+    {"product_commit", 0},
+    {"product_wait", 3},
 }};
 static_assert(kMachineOps.size() ==
               static_cast<size_t>(MachineOp::kProductWait) + 1);
@@ -87,6 +107,7 @@ DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
     case MachineOp::kBoxStoreCommit:
     case MachineOp::kBoxStoreWait:
     case MachineOp::kWarpgroupBarrier:
+    case MachineOp::kFragment:
     case MachineOp::kProductFence:
     case MachineOp::kWarpgroupProduct:
     case MachineOp::kProductCommit:
@@ -140,7 +161,8 @@ int MachineOpArity(MachineOp op) {
 
 bool TakesAddresses(MachineOp op) {
   return op == MachineOp::kPrefetch ||
-         (op > MachineOp::kUniform && op <= MachineOp::kProductWait);
+         (op > MachineOp::kUniform && op <= MachineOp::kProductWait &&
+          op != MachineOp::kFragment);
 }
 
 }  // namespace tilefarm::ir

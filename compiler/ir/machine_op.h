@@ -87,8 +87,9 @@ enum class MachineOp : uint8_t {
   // (value, first, lanes): so many lanes from the first on.
   kSlice,
   // The following need a GPU with warpgroups, 128 consecutive threads, and with
-  // an engine that copies boxes of tensors (Hopper). All but kUniform are
-  // effects. Loads among the arguments are addresses and are not read.
+  // an engine that copies boxes of tensors (Hopper). All but kUniform and
+  // kFragment are effects. Loads among the arguments are addresses and are not
+  // read.
   //
   // (value): the value, which all threads of a warp have.
   kUniform,
@@ -121,6 +122,8 @@ enum class MachineOp : uint8_t {
   // (warpgroup): waits for all threads of the warpgroup of this number, as
   // kBarrier does for those of the block.
   kWarpgroupBarrier,
+  // (value): the fragment, computed before the next kProductFence. No effect.
+  kFragment,
   // (sums, count): orders the warpgroup's accesses to the registers `sums`, so
   // many from the element on, before its next products.
   kProductFence,

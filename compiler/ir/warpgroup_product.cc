@@ -29,13 +29,13 @@ Expr MakeWarpgroupProduct(const WarpgroupProduct& product) {
       {product.sums, product.a, product.b, IntConst(product.columns),
        IntConst(product.a_tile_bytes), IntConst(product.b_tile_bytes),
        IntConst(product.row_step), IntConst(product.column_step),
-       IntConst(product.pair_step)});
+       IntConst(product.pair_step), IntConst(product.adds ? 1 : 0)});
 }
 
 WarpgroupProduct AsWarpgroupProduct(const MachineOpNode& op) {
   const auto number = [&](size_t i) { return *AsInt(op.args[i]); };
   return {op.args[0], op.args[1], op.args[2], number(3), number(4),
-          number(5),  number(6),  number(7),  number(8)};
+          number(5),  number(6),  number(7),  number(8), number(9) != 0};
 }
 
 }  // namespace tilefarm::ir

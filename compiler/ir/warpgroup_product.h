@@ -2,6 +2,8 @@
 //
 //   sums[64, columns] += a[64, depth] * b[depth, columns]
 //
+// or, if it does not add, sums = a * b.
+//
 // Operands are in shared memory, in tiles of rows of 128 bytes as boxes leave
 // them (tensor_box.h). An operand whose rows run along depth is read from the
 // tile of the address; one whose rows run across it has the next 128 bytes of
@@ -10,6 +12,9 @@
 // 32 * 16 + t % 32 / 4 + 8 * h and columns 8 * c + t % 4 * 2 + q:
 //
 //   sums[first + h * row_step + c * column_step + q * pair_step]
+//
+// The first operand may be in registers as well: each warp has the fragments of
+// its 16 rows, as of a warp product (matrix_units.h).
 #ifndef TILEFARM_COMPILER_IR_WARPGROUP_PRODUCT_H_
 #define TILEFARM_COMPILER_IR_WARPGROUP_PRODUCT_H_
 
@@ -41,10 +46,11 @@ bool IsWarpgroupColumns(int64_t columns);
 
 struct WarpgroupProduct {
   Expr sums;  // a load of the first register
-  Expr a, b;  // loads of the first element
+  Expr a, b;  // loads of the first element; or a: a variable, four int32 lanes
   int64_t columns = 0;
   int64_t a_tile_bytes = 0, b_tile_bytes = 0;
   int64_t row_step = 0, column_step = 0, pair_step = 0;
+  bool adds = true;
 };
 Expr MakeWarpgroupProduct(const WarpgroupProduct& product);
 WarpgroupProduct AsWarpgroupProduct(const MachineOpNode& op);

@@ -64,6 +64,10 @@ absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
 absl::StatusOr<ir::Stmt> SpreadOverQuads(const ir::Stmt& root,
                                          const target::GpuLimits& limits);
 
+// Plain form. Sums in registers that are scaled before a part of them is added
+// take the part's terms themselves.
+ir::Stmt SumInPlace(const ir::Stmt& root);
+
 // Plain form, after MapThreads. Kernels with a loop annotated by
 // ir::kWarpgroupStages multiply with the matrix units of warpgroups and fetch
 // with the copy engine: InvalidArgument if such a loop is not what these can

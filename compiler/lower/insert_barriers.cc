@@ -500,7 +500,7 @@ class BarrierMutator : public ir::Mutator {
  protected:
   Stmt MutateFor(const ForNode& s, const Stmt& self) override {
     // Has all barriers that it needs (LowerWarpgroups).
-    if (HasOp(self, ir::MachineOp::kWarpgroupProduct)) return self;
+    if (HasOp(self, ir::MachineOp::kBarrierInit)) return self;
     BarrierInserter inserter;
     Stmt out = inserter.Kernel(s);
     if (status.ok()) status = inserter.status;

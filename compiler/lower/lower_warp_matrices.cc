@@ -7,7 +7,8 @@
 //                                          C[..] = warp_product(a1, b1, C[..])
 //                                          ...
 //
-// The fragments of a step are loaded while the step before is multiplied.
+// The fragments of a step are loaded while the step before is multiplied. Or,
+// by the unit of the warpgroup, as warpgroup_code.h says.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -23,7 +24,9 @@
 #include "compiler/ir/matrix_units.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
+#include "compiler/lower/let_scope.h"
 #include "compiler/lower/warp_matrix_nest.h"
+#include "compiler/lower/warpgroup_code.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -49,25 +52,6 @@ Expr Slice(const Expr& value, int first, int lanes) {
             {value, ir::IntConst(first), ir::IntConst(lanes)});
 }
 
-// Statements that surround those which use what they define.
-class Scope {
- public:
-  ir::Var Define(const char* name, const Expr& value) {
-    lets_.emplace_back(ir::MakeLetVar(name, value->dtype), value);
-    return lets_.back().first;
-  }
-  Stmt Around(Stmt body) const {
-    for (size_t i = lets_.size(); i-- > 0;) {
-      body = std::make_shared<const ir::LetStmtNode>(lets_[i].first,
-                                                     lets_[i].second, body);
-    }
-    return body;
-  }
-
- private:
-  std::vector<std::pair<ir::Var, Expr>> lets_;
-};
-
 class WarpCode {
  public:
   WarpCode(IndexMath& math, const WarpMatrixNest& nest, const ir::Var& lane)
@@ -80,7 +64,7 @@ class WarpCode {
     for (const bool is_a : {true, false}) {
       TF_RETURN_IF_ERROR(ChooseLoads(is_a));
     }
-    std::vector<Scope> scopes(nest_.steps.size());
+    std::vector<LetScope> scopes(nest_.steps.size());
     std::vector<Fragments> fragments;
     for (size_t s = 0; s < nest_.steps.size(); ++s) {
       fragments.push_back(Load(nest_.steps[s], scopes[s]));
@@ -94,6 +78,15 @@ class WarpCode {
               : scopes[s + 1].Around(ir::MakeSeq({std::move(products), code}));
     }
     return scopes[0].Around(std::move(code));
+  }
+
+  // The same by the unit of the warpgroup.
+  absl::StatusOr<Stmt> MakeForWarpgroup(const WarpgroupWay& way) {
+    if (!way.first_in_tile) TF_RETURN_IF_ERROR(ChooseLoads(/*is_a=*/true));
+    return MakeWarpgroupCode(
+        math_, nest_, way,
+        [&](const WarpMatrixNest::Rows& rows,
+            const WarpMatrixNest::Step& step) { return LoadA(rows, step.a); });
   }
 
  private:
@@ -225,7 +218,7 @@ class WarpCode {
               {Word(b, mine), Word(b, mine + (pairs ? b.term : chunk_terms))});
   }
 
-  Fragments Load(const WarpMatrixNest::Step& step, Scope& scope) {
+  Fragments Load(const WarpMatrixNest::Step& step, LetScope& scope) {
     Fragments out;
     const auto add = [&](const char* name, const Expr& loaded, int tiles,
                          std::vector<Expr>& tile, std::vector<Expr>& low) {
@@ -266,7 +259,7 @@ class WarpCode {
           ir::IntConst(1), 2);
     };
     const Expr upper = pair(rows.sums), lower = pair(rows.lower_sums);
-    Scope scope;
+    LetScope scope;
     const Expr sums = scope.Define(
         "sums", Op(MachineOp::kWarpProduct,
                    {ir::IntConst(nest_.unit), a, b,
@@ -317,6 +310,10 @@ class MatrixLowerer : public ir::Mutator {
  protected:
   Stmt MutateFor(const ForNode& s, const Stmt& self) override {
     if (s.for_kind == ir::ForKind::kThreadBinding) {
+      if (IsThreadLoop(s)) threads_of_block_.push_back(s.var);
+      if (s.thread_tag == ir::ThreadTag(ir::ThreadAxis::kThreadY)) {
+        warp_ = s.var;
+      }
       const std::optional<ir::Var> outer = lane_;
       if (s.thread_tag == ir::ThreadTag(ir::ThreadAxis::kThreadX)) {
         lane_ = s.var;
@@ -365,7 +362,7 @@ class MatrixLowerer : public ir::Mutator {
   }
 
   Stmt MutateLetStmt(const ir::LetStmtNode& s, const Stmt& self) override {
-    lets_.insert(s.var.get());
+    if (Diverges(s.value)) lets_.insert(s.var.get());
     return Mutator::MutateLetStmt(s, self);
   }
 
@@ -406,9 +403,11 @@ class MatrixLowerer : public ir::Mutator {
           absl::StrCat("not all threads of a warp reach it (",
                        ir::ToString(condition), ")"));
     }
-    TF_ASSIGN_OR_RETURN(
-        const WarpMatrixNest found,
-        AnalyzeWarpMatrix(math_, nest, *lane_, *value, limits_.architecture));
+    const bool by_warpgroups = *value == ir::kByWarpgroups;
+    TF_ASSIGN_OR_RETURN(const WarpMatrixNest found,
+                        AnalyzeWarpMatrix(math_, nest, *lane_,
+                                          by_warpgroups ? ir::kByWarps : *value,
+                                          limits_.architecture));
     const int64_t products = static_cast<int64_t>(
         found.rows.size() * found.columns.size() * found.steps.size());
     if (products > kMostProducts) {
@@ -416,7 +415,22 @@ class MatrixLowerer : public ir::Mutator {
           absl::StrCat("it has ", products, " products of tiles; at most ",
                        kMostProducts, " can be in a nest"));
     }
-    return WarpCode(math_, found, *lane_).Make();
+    WarpCode code(math_, found, *lane_);
+    if (!by_warpgroups) return code.Make();
+    for (const ir::Var& thread : threads_of_block_) {
+      if (ir::UsesVar(found.b.base, thread.get())) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            ir::kByWarpgroups, ": warps use different elements of ",
+            found.b.buffer->name));
+      }
+    }
+    const auto tile = annotated.annotations.find(ir::kTile);
+    return code.MakeForWarpgroup(
+        {.starts = annotated.annotations.contains(ir::kStartsSums),
+         .first_in_tile = annotated.annotations.contains(ir::kFirstInTile),
+         .tile = tile == annotated.annotations.end() ? ""
+                                                     : *tile->second.AsString(),
+         .warp = warp_});
   }
 
   // Whether threads of a warp may find different values.
@@ -433,6 +447,8 @@ class MatrixLowerer : public ir::Mutator {
   const target::GpuLimits& limits_;
   IndexMath math_;
   std::optional<ir::Var> lane_;
+  std::vector<ir::Var> threads_of_block_;
+  ir::Var warp_;  // of threadIdx.y; null: there is none
   int64_t threads_ = 0;
   std::vector<Expr> conditions_;  // also extents of loops
   std::set<const ir::VarNode*> lets_;

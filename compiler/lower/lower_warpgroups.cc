@@ -18,11 +18,11 @@
 //                                      wait for the products
 //                                      use(sums)
 //
-// One arrival of the fetching thread and all bytes of the boxes complete
-// `full`, one arrival of each warp that multiplies completes `empty`. Of loops
-// around the pipeline (persistent blocks, which compute several tiles) the
-// iterations are counted through.
+// The barriers are those of stage_ring.h. Of loops around the pipeline
+// (persistent blocks, which compute several tiles) the iterations are counted
+// through.
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,6 +38,8 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
 #include "compiler/lower/index_math.h"
+#include "compiler/lower/stage_ring.h"
+#include "compiler/lower/warpgroup_chain.h"
 #include "compiler/lower/warpgroup_nest.h"
 #include "compiler/lower/warpgroup_stores.h"
 
@@ -50,20 +52,6 @@ using ir::ForKind;
 using ir::ForNode;
 using ir::MachineOp;
 using ir::Stmt;
-
-Stmt WithBody(const ForNode& loop, Stmt body) {
-  ir::AttrMap annotations = loop.annotations;
-  annotations.erase(ir::kWarpgroupStages);
-  annotations.erase(ir::kBoxStores);
-  // Copies of the loop would have registers of their own for sums that are
-  // still being computed.
-  if (loop.for_kind == ir::ForKind::kSerial) {
-    annotations[ir::kUnrollExplicit] = 0;
-  }
-  return std::make_shared<const ForNode>(
-      loop.var, loop.min, loop.extent, loop.for_kind, std::move(body),
-      std::move(annotations), loop.thread_tag);
-}
 
 // The loop and the statements around it, outermost first.
 class LoopFinder : public ir::Visitor {
@@ -152,7 +140,7 @@ class KernelLowering {
       return Refuse(
           absl::StrCat("it needs from 2 to ", kMostStages, " stages"));
     }
-    stages_ = *stages;
+    ring_.emplace(*stages);
     std::vector<const ForNode*> around;
     for (const ir::ForPtr& axis : axes_) around.push_back(axis.get());
     for (const Stmt& stmt : path_) {
@@ -165,10 +153,8 @@ class KernelLowering {
     if (threads_ + ir::kWarpLanes > limits.block_threads) {
       return Refuse("a block has no room for one more warp");
     }
-    a_ = Tiles(nest_.a);
-    b_ = Tiles(nest_.b);
-    barriers_ = ir::MakeBuffer("barriers", ir::DataType::Int(64), {2 * stages_},
-                               "shared");
+    a_ = ring_->Tiles(nest_.a);
+    b_ = ring_->Tiles(nest_.b);
     group_ = ir::MakeLetVar("warpgroup", ir::DataType::Index());
     return Assemble();
   }
@@ -262,7 +248,7 @@ class KernelLowering {
     if (tiles != 2) return Refuse("the tiles are not allocated in it");
     Stmt rest = StmtReplacer(&loop_, ir::NoOp()).Mutate(body_);
     for (size_t i = axes_.size(); i-- > 0;) {
-      rest = WithBody(*axes_[i], std::move(rest));
+      rest = RingLoop(*axes_[i], std::move(rest));
     }
     TF_ASSIGN_OR_RETURN(rest, InsertBarriers(rest));
     if (HasBarrier(rest)) {
@@ -271,32 +257,6 @@ class KernelLowering {
     return absl::OkStatus();
   }
 
-  static int64_t RowElements(const WarpgroupOperand& operand) {
-    return ir::kBoxRowBytes / operand.tensor->dtype.bytes();
-  }
-  static int64_t PanelCount(const WarpgroupOperand& operand) {
-    return operand.columns / RowElements(operand);
-  }
-
-  // Stage, panel of columns, row, column in a row of 128 bytes.
-  Buffer Tiles(const WarpgroupOperand& operand) const {
-    return ir::MakeBuffer(
-        operand.tile->name, operand.tile->dtype,
-        {stages_, PanelCount(operand), operand.rows, RowElements(operand)},
-        "shared");
-  }
-
-  Expr Full(const Expr& stage) const { return ir::Load(barriers_, {stage}); }
-  Expr Empty(const Expr& stage) const {
-    return ir::Load(barriers_, {stage + stages_});
-  }
-  Expr Stage(const Expr& iteration) const {
-    return ir::FloorMod(iteration, ir::IntConst(stages_));
-  }
-  Expr Parity(const Expr& iteration) const {
-    return ir::FloorMod(ir::FloorDiv(iteration, ir::IntConst(stages_)),
-                        ir::IntConst(2));
-  }
   Expr Sums(int64_t offset) const {
     std::vector<Expr> indices(nest_.sums->shape.size());
     for (size_t d = indices.size(); d-- > 0;) {
@@ -307,40 +267,11 @@ class KernelLowering {
   }
   Expr SumsCount() const { return ir::IntConst(nest_.sums->num_elements()); }
 
-  void CopyTile(const WarpgroupOperand& operand, const Buffer& tiles,
-                const Expr& stage, std::vector<Stmt>& out) const {
-    ir::TensorMap map = operand.copy.map;
-    map.box[operand.copy.row_dim] = operand.rows;
-    map.box.back() = RowElements(operand);
-    for (int64_t panel = 0; panel < PanelCount(operand); ++panel) {
-      auto origin = operand.copy.origin;
-      origin.back() = origin.back() + panel * RowElements(operand);
-      const Expr zero = ir::IntConst(0);
-      const Expr to = ir::Load(tiles, {stage, ir::IntConst(panel), zero, zero});
-      out.push_back(Effect(
-          map.spatial > 0 ? ir::CopyWindows(map, origin, operand.copy.offsets,
-                                            to, Full(stage))
-                          : ir::CopyBox(map, {origin.begin(), origin.end()}, to,
-                                        Full(stage))));
-    }
-  }
-
   Stmt Fetch() const {
-    const Expr stage = Stage(iteration_);
-    const int64_t bytes =
-        (nest_.a.rows * nest_.a.columns + nest_.b.rows * nest_.b.columns) *
-        nest_.a.tensor->dtype.bytes();
-    std::vector<Stmt> body = {
-        // The stages are empty at first: the wait for the phase before.
-        Effect(MachineOp::kBarrierWait,
-               {Empty(stage),
-                ir::FloorMod(Parity(iteration_) + 1, ir::IntConst(2))}),
-        Effect(MachineOp::kBarrierExpect, {Full(stage), ir::IntConst(bytes)})};
-    CopyTile(nest_.a, a_, stage, body);
-    CopyTile(nest_.b, b_, stage, body);
-    Stmt out = Guarded(WithBody(loop_, ir::MakeSeq(std::move(body))));
+    Stmt out = Guarded(RingLoop(
+        loop_, ring_->Fetch(iteration_, {{&nest_.a, a_}, {&nest_.b, b_}})));
     for (size_t i = outer_.size(); i-- > 0;) {
-      out = WithBody(*outer_[i], std::move(out));
+      out = RingLoop(*outer_[i], std::move(out));
     }
     return out;
   }
@@ -355,7 +286,7 @@ class KernelLowering {
   // The address of a factor: `place` along rows or columns of the product.
   Expr Address(const WarpgroupOperand& operand, const Buffer& tiles,
                const Expr& stage, const Expr& place, int64_t depth) const {
-    const int64_t row = RowElements(operand);
+    const int64_t row = StageRing::RowElements(operand);
     if (operand.rows_across) {
       return ir::Load(tiles, {stage, ir::FloorDiv(place, ir::IntConst(row)),
                               ir::IntConst(depth), ir::IntConst(0)});
@@ -365,9 +296,9 @@ class KernelLowering {
   }
 
   Stmt Multiply() const {
-    const Expr stage = Stage(iteration_);
+    const Expr stage = ring_->Stage(iteration_);
     std::vector<Stmt> body = {
-        Effect(MachineOp::kBarrierWait, {Full(stage), Parity(iteration_)}),
+        ring_->WaitForTiles(iteration_),
         Effect(MachineOp::kProductFence, {Sums(0), SumsCount()})};
     const auto tile_bytes = [](const WarpgroupOperand& operand) {
       return operand.rows_across ? operand.rows * ir::kBoxRowBytes : 0;
@@ -396,33 +327,18 @@ class KernelLowering {
     // Without a branch between products, whose registers are in use.
     const Expr first_lane = ir::EQ(
         ir::FloorMod(thread_, ir::IntConst(ir::kWarpLanes)), ir::IntConst(0));
-    body.push_back(Effect(
-        MachineOp::kBarrierArrive,
-        {Empty(Stage(iteration_ + (stages_ - 1))),
-         ir::And(first_lane, ir::LT(ir::IntConst(0), Expr(loop_.var)))}));
-    std::vector<Stmt> out = {WithBody(loop_, ir::MakeSeq(std::move(body))),
+    body.push_back(ring_->Release(
+        ring_->Stage(iteration_ + (ring_->stages() - 1)),
+        ir::And(first_lane, ir::LT(ir::IntConst(0), Expr(loop_.var)))));
+    std::vector<Stmt> out = {RingLoop(loop_, ir::MakeSeq(std::move(body))),
                              Effect(MachineOp::kProductWait,
                                     {ir::IntConst(0), Sums(0), SumsCount()})};
     if (!outer_.empty()) {
       const Expr last = ir::Substitute(
           iteration_, {{loop_.var.get(), loop_.extent - ir::IntConst(1)}});
-      out.push_back(
-          Effect(MachineOp::kBarrierArrive, {Empty(Stage(last)), first_lane}));
+      out.push_back(ring_->Release(ring_->Stage(last), first_lane));
     }
     return Guarded(ir::MakeSeq(std::move(out)));
-  }
-
-  Stmt InitBarriers() const {
-    std::vector<Stmt> inits;
-    for (int64_t i = 0; i < stages_; ++i) {
-      inits.push_back(Effect(MachineOp::kBarrierInit,
-                             {Full(ir::IntConst(i)), ir::IntConst(1)}));
-      inits.push_back(Effect(
-          MachineOp::kBarrierInit,
-          {Empty(ir::IntConst(i)), ir::IntConst(threads_ / ir::kWarpLanes)}));
-    }
-    return ir::MakeIf(ir::EQ(thread_, ir::IntConst(0)),
-                      ir::MakeSeq(std::move(inits)));
   }
 
   // The statement that stores the sums is the one after the loop.
@@ -465,15 +381,18 @@ class KernelLowering {
             {ir::FloorDiv(thread_, ir::IntConst(ir::kWarpgroup))}),
         std::move(roles));
     Stmt out = ir::MakeAlloc(
-        a_, ir::MakeAlloc(
-                b_, ir::MakeAlloc(barriers_,
-                                  ir::MakeSeq({InitBarriers(),
-                                               Effect(MachineOp::kBarrier, {}),
-                                               std::move(roles)}))));
+        a_,
+        ir::MakeAlloc(
+            b_, ir::MakeAlloc(
+                    ring_->barriers(),
+                    ir::MakeSeq({ring_->Init(ir::EQ(thread_, ir::IntConst(0)),
+                                             threads_ / ir::kWarpLanes),
+                                 Effect(MachineOp::kBarrier, {}),
+                                 std::move(roles)}))));
     if (tiles != nullptr) out = ir::MakeAlloc(tiles, std::move(out));
     for (size_t i = axes_.size(); i-- > 0;) {
       const ForNode& axis = *axes_[i];
-      Stmt loop = WithBody(axis, std::move(out));
+      Stmt loop = RingLoop(axis, std::move(out));
       if (axis.var == thread_) {
         loop = std::make_shared<const ForNode>(
             axis.var, axis.min, ir::IntConst(threads_ + ir::kWarpLanes),
@@ -491,11 +410,11 @@ class KernelLowering {
   const Stmt body_;  // of one thread
   ir::Var thread_;
   int64_t threads_ = 0;
-  int64_t stages_ = 0;
+  std::optional<StageRing> ring_;
   WarpgroupNest nest_;
   std::vector<const ForNode*> outer_;
   Expr iteration_;
-  Buffer a_, b_, barriers_;
+  Buffer a_, b_;
   ir::Var group_;
 };
 
@@ -519,14 +438,26 @@ class WarpgroupMutator : public ir::Mutator {
     }
     LoopFinder finder;
     finder.Visit(body);
+    const int chained =
+        finder.loop == nullptr ? 0 : CountChainProducts(finder.loop->body);
+    if (chained != CountChainProducts(body)) {
+      if (status.ok()) {
+        status = absl::InvalidArgumentError(absl::StrCat(
+            ir::kWarpMatrix, " \"", ir::kByWarpgroups,
+            "\": a product is in no loop with ", ir::kWarpgroupStages));
+      }
+      return self;
+    }
     if (finder.loop == nullptr) return self;
     absl::StatusOr<Stmt> out =
         finder.count > 1 ? absl::InvalidArgumentError(
                                "warpgroup products: a kernel has several loops "
                                "with them, or "
                                "a loop of one iteration")
-                         : KernelLowering(*finder.loop, finder.path, axes, body)
-                               .Lower(limits_);
+        : chained > 0 ? LowerWarpgroupChain(*finder.loop, finder.path, axes,
+                                            body, limits_)
+                      : KernelLowering(*finder.loop, finder.path, axes, body)
+                            .Lower(limits_);
     if (!out.ok()) {
       if (status.ok()) status = out.status();
       return self;

@@ -178,7 +178,7 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
           {"SpreadOverQuads", OnBody([&target](const ir::Stmt& s) {
              return SpreadOverQuads(s, *target.gpu);
            })},
-          {"Simplify", kSimplify, "threads"},
+          {"SumInPlace", ThenSimplify(SumInPlace), "threads"},
           // While the accesses of tiles have one index for each dimension.
           {"LowerWarpgroups", OnBody([&target](const ir::Stmt& s) {
              return LowerWarpgroups(s, *target.gpu);

@@ -94,8 +94,14 @@ Stmt AroundBody(const std::vector<Stmt>& around, Stmt body) {
 // their parts; indices of columns those of the lane's own.
 class QuadSpreader : public ir::Mutator {
  public:
-  QuadSpreader(const RowQuads& quads, const ir::Var& row, const ir::Var& lane)
-      : quads_(quads), row_(row), lane_(lane) {
+  // `threads`: of the block. `by_engine`: it has a copy engine.
+  QuadSpreader(const RowQuads& quads, const ir::Var& row, const ir::Var& lane,
+               std::vector<const ir::VarNode*> threads, bool by_engine)
+      : quads_(quads),
+        row_(row),
+        lane_(lane),
+        threads_(std::move(threads)),
+        by_engine_(by_engine) {
     vars_[row.get()] = ir::FloorDiv(lane, ir::IntConst(ir::kQuadLanes));
     math_.Bind(lane.get(), 0, ir::kWarpLanes - 1);
     math_.Bind(row.get(), 0, kQuadsOfWarp - 1);
@@ -158,7 +164,6 @@ class QuadSpreader : public ir::Mutator {
     return out;
   }
 
- private:
   void Fail(const std::string& what) {
     if (status.ok()) status = absl::InvalidArgumentError(what);
   }
@@ -265,6 +270,7 @@ class QuadSpreader : public ir::Mutator {
   // each of them; without such a loop the first one does all.
   std::optional<Stmt> Once(const Stmt& stmt, const StoreChain& chain) {
     const ir::StoreNode& store = *chain.store;
+    if (by_engine_ && IsWholeCopy(store)) return ByAll(stmt);
     if (ir::ScopeOf(*store.buffer) != ir::MemoryScope::kShared ||
         ir::Loads(store.value, store.buffer.get())) {
       return ByFirstLane(stmt);
@@ -321,12 +327,26 @@ class QuadSpreader : public ir::Mutator {
     return reads;
   }
 
-  Stmt ByFirstLane(const Stmt& stmt) {
+  // Whether the copy to shared memory, by whichever thread, is the same.
+  bool IsWholeCopy(const ir::StoreNode& store) const {
+    const auto of_thread = [&](const Expr& e) {
+      return std::ranges::any_of(threads_, [&](const ir::VarNode* thread) {
+        return ir::UsesVar(e, thread);
+      });
+    };
+    return ir::ScopeOf(*store.buffer) == ir::MemoryScope::kShared &&
+           std::ranges::none_of(store.indices, of_thread) &&
+           !of_thread(store.value);
+  }
+
+  Stmt ByAll(const Stmt& stmt) {
     divided_fetch_ = true;
     Stmt out = Mutate(stmt);
     divided_fetch_ = false;
-    return OnFirstLane(std::move(out));
+    return out;
   }
+
+  Stmt ByFirstLane(const Stmt& stmt) { return OnFirstLane(ByAll(stmt)); }
 
   // The loop over columns, or over the terms of a product, as loops over the
   // parts of their numbers.
@@ -390,6 +410,8 @@ class QuadSpreader : public ir::Mutator {
 
   const RowQuads& quads_;
   const ir::Var row_, lane_;
+  const std::vector<const ir::VarNode*> threads_;
+  const bool by_engine_;  // one thread lets the engine make copies
   IndexMath math_;
   ir::VarMap vars_;
   std::map<const ir::VarNode*, RowQuads::Parts> parts_;
@@ -401,6 +423,16 @@ bool HasRowQuads(const ForNode& loop) {
   const auto found = loop.annotations.find(ir::kRowQuads);
   return found != loop.annotations.end() &&
          found->second.AsInt().value_or(1) != 0;
+}
+
+bool UsesEngine(const Stmt& body) {
+  bool uses = false;
+  ir::PreOrder(body, [&](const Stmt& s) {
+    const auto* loop = ir::As<ForNode>(s);
+    uses |= loop != nullptr && loop->annotations.contains(ir::kWarpgroupStages);
+    return !uses;
+  });
+  return uses;
 }
 
 absl::StatusOr<Stmt> SpreadKernel(const Stmt& kernel,
@@ -438,7 +470,12 @@ absl::StatusOr<Stmt> SpreadKernel(const Stmt& kernel,
   TF_ASSIGN_OR_RETURN(const RowQuads quads,
                       DivideColumns(body, (*x)->var.get()));
   const ir::Var lane = ir::MakeVar((*x)->var->name);
-  QuadSpreader spreader(quads, (*x)->var, lane);
+  std::vector<const ir::VarNode*> thread_vars;
+  for (const ForNode* axis : axes) {
+    if (IsThreadLoop(*axis)) thread_vars.push_back(axis->var.get());
+  }
+  QuadSpreader spreader(quads, (*x)->var, lane, std::move(thread_vars),
+                        UsesEngine(body));
   Stmt out = spreader.Mutate(body);
   if (!spreader.status.ok()) return spreader.status;
   for (size_t i = axes.size(); i-- > 0;) {

@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "compiler/arith/conjuncts.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
+#include "compiler/ir/tensor_box.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::lower {
@@ -87,38 +87,32 @@ class FetchMatcher {
 
 }  // namespace
 
-StoreNest NestOf(Stmt stmt) {
-  StoreNest nest;
-  for (;;) {
-    if (const auto* loop = ir::As<ForNode>(stmt)) {
-      if (!ir::AsInt(loop->extent) || !ir::IsConstInt(loop->min, 0)) break;
-      nest.loops.push_back(loop);
-      stmt = loop->body;
-    } else if (const auto* branch = ir::As<ir::IfNode>(stmt);
-               branch != nullptr && branch->else_case == nullptr) {
-      for (const Expr& part : arith::Conjuncts(branch->condition)) {
-        nest.conditions.push_back(part);
-      }
-      stmt = branch->then_case;
-    } else {
-      nest.store = ir::As<ir::StoreNode>(stmt);
-      break;
-    }
+std::string WhyNoTile(const WarpgroupOperand& operand) {
+  constexpr int64_t kSwizzledRows = 8;
+  const ir::BufferNode& tensor = *operand.tensor;
+  const int64_t bytes = tensor.dtype.bytes();
+  const int64_t row_bytes = operand.columns * bytes;
+  if (row_bytes % ir::kBoxRowBytes != 0) {
+    return absl::StrCat("its rows have ", row_bytes, " bytes, no multiple of ",
+                        ir::kBoxRowBytes);
   }
-  return nest;
-}
-
-std::optional<std::vector<Expr>> WideIndices(const ir::BufferNode& buffer,
-                                             const std::vector<Expr>& indices) {
-  std::vector<Expr> wide;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (buffer.shape[d] > 1) {
-      wide.push_back(indices[d]);
-    } else if (!ir::IsConstInt(indices[d], 0)) {
-      return std::nullopt;
-    }
+  if (operand.rows > ir::kMaxBoxExtent || operand.rows % kSwizzledRows != 0) {
+    return absl::StrCat("it has ", operand.rows, " rows; a multiple of ",
+                        kSwizzledRows, " up to ", ir::kMaxBoxExtent,
+                        " is possible");
   }
-  return wide;
+  if (!tensor.is_dense() || !tensor.dim_align.empty() ||
+      tensor.shape.size() < 2) {
+    return absl::StrCat("the tensor ", tensor.name,
+                        " has strides, or one dimension");
+  }
+  if (tensor.shape.back() * bytes % ir::kTensorRowBytes != 0) {
+    return absl::StrCat("rows of ", tensor.name, " are ",
+                        tensor.shape.back() * bytes,
+                        " bytes apart; the copy engine needs a multiple of ",
+                        ir::kTensorRowBytes);
+  }
+  return "";
 }
 
 absl::StatusOr<WarpgroupOperand> MatchFetch(

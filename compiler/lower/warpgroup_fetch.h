@@ -5,26 +5,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/arith/box_copy.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/lower/index_math.h"
+#include "compiler/lower/store_nest.h"
 
 namespace tilefarm::lower {
-
-// A store in a perfect nest.
-struct StoreNest {
-  std::vector<const ir::ForNode*> loops;
-  std::vector<ir::Expr> conditions;
-  const ir::StoreNode* store = nullptr;  // null: the nest is something else
-};
-StoreNest NestOf(ir::Stmt stmt);
-
-// The indices of dimensions with several elements; nullopt if others are not 0.
-std::optional<std::vector<ir::Expr>> WideIndices(
-    const ir::BufferNode& buffer, const std::vector<ir::Expr>& indices);
 
 struct WarpgroupOperand {
   ir::Buffer tensor;  // global memory
@@ -33,6 +23,9 @@ struct WarpgroupOperand {
   bool rows_across = false;  // the columns are those of the product, not depth
   arith::BoxCopy copy;
 };
+
+// Why the matrix unit has no such tiles; empty: it has.
+std::string WhyNoTile(const WarpgroupOperand& operand);
 
 // `loop`: the loop that fetches tiles. `used_windows`: as in arith::CopiedTile;
 // nullopt: the rows are no windows, whose places depend on the loop's variable.

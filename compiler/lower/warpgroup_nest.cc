@@ -426,8 +426,6 @@ class Matcher {
 
   absl::Status CheckTile(const WarpgroupOperand& operand) const {
     const ir::BufferNode& tensor = *operand.tensor;
-    const int64_t bytes = tensor.dtype.bytes();
-    const int64_t row_bytes = operand.columns * bytes;
     const auto refuse = [&](const std::string& why) {
       return Refuse(absl::StrCat("the tile ", operand.tile->name, ": ", why));
     };
@@ -435,29 +433,11 @@ class Matcher {
       return refuse(absl::StrCat("rows of ", tensor.dtype.ToString(),
                                  " must be along the common dimension"));
     }
-    if (row_bytes % ir::kBoxRowBytes != 0) {
-      return refuse(absl::StrCat("its rows have ", row_bytes,
-                                 " bytes, no multiple of ", ir::kBoxRowBytes));
-    }
-    if (operand.rows > ir::kMaxBoxExtent || operand.rows % kSumsPeriod != 0) {
-      return refuse(absl::StrCat("it has ", operand.rows,
-                                 " rows; a multiple of ", kSumsPeriod,
-                                 " up to ", ir::kMaxBoxExtent, " is possible"));
-    }
+    const std::string why = WhyNoTile(operand);
+    if (!why.empty()) return refuse(why);
     if (out_.depth % out_.unit->depth != 0) {
       return refuse(absl::StrCat("the common dimension ", out_.depth,
                                  " is no multiple of ", out_.unit->depth));
-    }
-    if (!tensor.is_dense() || !tensor.dim_align.empty() ||
-        tensor.shape.size() < 2) {
-      return refuse(absl::StrCat("the tensor ", tensor.name,
-                                 " has strides, or one dimension"));
-    }
-    if (tensor.shape.back() * bytes % ir::kTensorRowBytes != 0) {
-      return refuse(absl::StrCat(
-          "rows of ", tensor.name, " are ", tensor.shape.back() * bytes,
-          " bytes apart; the copy engine needs a multiple of ",
-          ir::kTensorRowBytes));
     }
     return absl::OkStatus();
   }

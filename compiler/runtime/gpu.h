@@ -267,6 +267,11 @@ void tf_rt_sim_warpgroup_barrier(const struct tf_sim_thread* thread,
 void tf_rt_sim_product(const struct tf_sim_thread* thread, int32_t operand,
                        uint32_t columns, const void* a, uint32_t a_tile_bytes,
                        const void* b, uint32_t b_tile_bytes, void* sums);
+/* Likewise, with four registers of 16-bit floats as the first operand. */
+void tf_rt_sim_product_of_registers(const struct tf_sim_thread* thread,
+                                    int32_t operand, uint32_t columns,
+                                    const uint32_t* a, const void* b,
+                                    uint32_t b_tile_bytes, void* sums);
 void tf_rt_sim_product_commit(const struct tf_sim_thread* thread);
 void tf_rt_sim_product_wait(const struct tf_sim_thread* thread,
                             uint32_t groups);

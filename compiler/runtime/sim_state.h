@@ -30,6 +30,7 @@ struct Fiber {
   struct Copy* copies;
   uint32_t first, last, capacity;
   struct Products* products; /* sim_warpgroup.c; null until there are any */
+  const uint32_t* fragment;  /* of the product that the warp computes */
   struct Box* stores;        /* of boxes, oldest first */
   uint32_t store_group;      /* the number of committed groups of them */
 };

@@ -435,17 +435,21 @@ static void CheckOperand(struct Fiber* fiber, const struct Operand* operand,
   }
 }
 
-void tf_rt_sim_product(const struct tf_sim_thread* thread, int32_t operand,
-                       uint32_t columns, const void* a, uint32_t a_tile_bytes,
-                       const void* b, uint32_t b_tile_bytes, void* sums) {
-  struct Fiber* fiber = FiberOf(thread);
+/* Element k of the row l / 4 + 8 * h of lane l, by the lane of its quad that
+ * has it (ir/matrix_units.h). */
+static const char* FindInRegisters(const struct Fiber* fiber, uint32_t h,
+                                   uint32_t k, uint32_t element_bytes) {
+  const uint32_t at = k * element_bytes;
+  const struct Fiber* lane = fiber - fiber->number % 4 + at % 16 / 4;
+  return (const char*)&lane->fragment[h + 2 * (at / 16)] + at % 4;
+}
+
+/* The thread's part of a product; operands[0].base is null if the first operand
+ * is in registers. */
+static void AddProduct(const struct Fiber* fiber, int32_t operand,
+                       const struct Operand* operands, uint32_t element_bytes,
+                       void* sums) {
   const int32_t is_float = operand <= TF_SIM_FLOAT16;
-  const uint32_t element_bytes = is_float ? 2 : 1;
-  const struct Operand operands[2] = {{a, a_tile_bytes, kRows},
-                                      {b, b_tile_bytes, columns}};
-  CheckOperand(fiber, &operands[0], element_bytes);
-  CheckOperand(fiber, &operands[1], element_bytes);
-  Note(fiber, operands, element_bytes);
   const uint32_t depth = kDepthBytes / element_bytes;
   const uint32_t lane = fiber->number % kLanes;
   const uint32_t warp = fiber->number / kLanes % 4;
@@ -456,14 +460,16 @@ void tf_rt_sim_product(const struct tf_sim_thread* thread, int32_t operand,
     float row_floats[kDepthBytes];
     int32_t row_ints[kDepthBytes];
     for (uint32_t k = 0; k < depth; ++k) {
-      const char* element = Find(&operands[0], row, k, element_bytes);
+      const char* element = operands[0].base == NULL
+                                ? FindInRegisters(fiber, h, k, element_bytes)
+                                : Find(&operands[0], row, k, element_bytes);
       if (is_float) {
         row_floats[k] = FloatOf(element, operand);
       } else {
         row_ints[k] = IntOf(element, operand);
       }
     }
-    for (uint32_t c = 0; c < columns / 8; ++c) {
+    for (uint32_t c = 0; c < operands[1].places / 8; ++c) {
       for (uint32_t q = 0; q < 2; ++q) {
         const uint32_t place = 4 * c + 2 * h + q;
         const uint32_t column = 8 * c + lane % 4 * 2 + q;
@@ -486,6 +492,36 @@ void tf_rt_sim_product(const struct tf_sim_thread* thread, int32_t operand,
       }
     }
   }
+}
+
+void tf_rt_sim_product(const struct tf_sim_thread* thread, int32_t operand,
+                       uint32_t columns, const void* a, uint32_t a_tile_bytes,
+                       const void* b, uint32_t b_tile_bytes, void* sums) {
+  struct Fiber* fiber = FiberOf(thread);
+  const uint32_t element_bytes = operand <= TF_SIM_FLOAT16 ? 2 : 1;
+  const struct Operand operands[2] = {{a, a_tile_bytes, kRows},
+                                      {b, b_tile_bytes, columns}};
+  CheckOperand(fiber, &operands[0], element_bytes);
+  CheckOperand(fiber, &operands[1], element_bytes);
+  Note(fiber, operands, element_bytes);
+  AddProduct(fiber, operand, operands, element_bytes, sums);
+}
+
+void tf_rt_sim_product_of_registers(const struct tf_sim_thread* thread,
+                                    int32_t operand, uint32_t columns,
+                                    const uint32_t* a, const void* b,
+                                    uint32_t b_tile_bytes, void* sums) {
+  struct Fiber* fiber = FiberOf(thread);
+  const uint32_t element_bytes = 2;
+  const struct Operand operands[2] = {{NULL, 0, 0}, {b, b_tile_bytes, columns}};
+  CheckOperand(fiber, &operands[1], element_bytes);
+  Note(fiber, operands, element_bytes);
+  /* Lanes have registers of each other's rows. */
+  struct Meeting* warp = &fiber->launch->warps[fiber->number / kLanes];
+  fiber->fragment = a;
+  Meet(fiber, warp, kLanes);
+  AddProduct(fiber, operand, operands, element_bytes, sums);
+  Meet(fiber, warp, kLanes);
 }
 
 void tf_rt_sim_product_commit(const struct tf_sim_thread* thread) {

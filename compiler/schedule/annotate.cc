@@ -58,7 +58,8 @@ absl::Status Annotate(ScheduleState& state, BlockOrLoop where,
           TF_RETURN_IF_ERROR(state.CheckMayDiffer(stmt, state.kLeavesOut));
         }
         // Other kinds of units multiply the operands as they are.
-        if (key == ir::kWarpMatrix && attr != ir::Attr("mma")) {
+        if (key == ir::kWarpMatrix && attr != ir::Attr(ir::kByWarps) &&
+            attr != ir::Attr(ir::kByWarpgroups)) {
           TF_RETURN_IF_ERROR(
               state.CheckMayDiffer(stmt, state.kRoundsOtherwise));
         }

@@ -62,7 +62,9 @@ class DesignSpaceImpl : public DesignSpace {
         floats_(floats),
         module_{{program_}} {}
 
-  absl::Status AddSketch(schedule::Trace trace, bool by_hand) {
+  // `share`: of draws, among those of all sketches.
+  absl::Status AddSketch(schedule::Trace trace, bool by_hand,
+                         double share = 1) {
     Sketch sketch;
     TF_ASSIGN_OR_RETURN(sketch.sites, FindSites(trace, module_));
     if (target_.is_gpu() && !by_hand) {
@@ -88,6 +90,7 @@ class DesignSpaceImpl : public DesignSpace {
     if (!by_hand) TF_RETURN_IF_ERROR(sketch.start.status());
     sketch.by_hand = by_hand;
     traces_.push_back(trace);
+    shares_.push_back(share);
     sketch.trace = std::move(trace);
     sketches_.push_back(std::move(sketch));
     return absl::OkStatus();
@@ -254,15 +257,18 @@ class DesignSpaceImpl : public DesignSpace {
                                         Rng& rng) const {
     absl::Status why_not;
     for (int draw = 0; draw < kDraws; ++draw) {
-      auto candidate =
-          Draw(sketch ? *sketch : static_cast<int>(rng.Below(sketches_.size())),
-               rng);
+      auto candidate = Draw(sketch ? *sketch : DrawSketch(rng), rng);
       if (candidate.ok()) return candidate;
       why_not = candidate.status();
     }
     return absl::NotFoundError(
         absl::StrCat("no point of the design space fits the target",
                      std::string(why_not.message())));
+  }
+
+  int DrawSketch(Rng& rng) const {
+    return static_cast<int>(target_.is_gpu() ? rng.Weighted(shares_)
+                                             : rng.Below(sketches_.size()));
   }
 
   absl::StatusOr<schedule::Schedule> Apply(const Candidate& candidate,
@@ -350,6 +356,7 @@ class DesignSpaceImpl : public DesignSpace {
   ir::IRModule module_;
   std::vector<Sketch> sketches_;
   std::vector<schedule::Trace> traces_;
+  std::vector<double> shares_;  // of draws, for GPUs
 };
 
 // Every way to apply the rules: consumers first, so that a block is tiled
@@ -448,10 +455,17 @@ absl::StatusOr<std::unique_ptr<DesignSpace>> DesignSpace::Create(
     ir::FloatRule floats) {
   const RuleContext context{program->name, target};
   auto space = std::make_unique<DesignSpaceImpl>(program, target, floats);
-  TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> sketches,
-                      target.is_gpu()
-                          ? GenerateGpuSketches(context, program, floats)
-                          : GenerateSketches(context, program, floats));
+  if (target.is_gpu()) {
+    TF_ASSIGN_OR_RETURN(const std::vector<GpuSketch> sketches,
+                        GenerateGpuSketches(context, program, floats));
+    for (const GpuSketch& sketch : sketches) {
+      TF_RETURN_IF_ERROR(space->AddSketch(sketch.schedule.trace(),
+                                          /*by_hand=*/false, sketch.share));
+    }
+    return space;
+  }
+  TF_ASSIGN_OR_RETURN(const std::vector<schedule::Schedule> sketches,
+                      GenerateSketches(context, program, floats));
   for (const schedule::Schedule& sketch : sketches) {
     TF_RETURN_IF_ERROR(space->AddSketch(sketch.trace(), /*by_hand=*/false));
   }

@@ -76,7 +76,8 @@ std::optional<GpuLimits> CudaLimits(std::string_view architecture) {
     limits.threads = row.threads;
     limits.blocks = row.blocks;
     limits.async_copies = row.async_copies;
-    limits.packs_floats = row.async_copies;  // since sm_80 as well
+    // Since sm_80 as well.
+    limits.packs_floats = limits.nan_extremes = row.async_copies;
     limits.warpgroup_products = architecture == "sm_90a";
     limits.shared = int64_t{row.shared_kib} << 10;
     limits.block_shared = int64_t{row.block_shared_kib} << 10;

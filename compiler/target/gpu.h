@@ -17,6 +17,7 @@ struct GpuLimits {
   bool shuffles = true;       // between the registers of a warp's threads
   bool async_copies = false;  // from global to shared memory: cp.async
   bool packs_floats = false;  // cvt.rn.bf16x2.f32, two at once
+  bool nan_extremes = false;  // max.NaN.f32: NaN if either operand is
   // Matrix units of warpgroups and copies of boxes of tensors (Hopper).
   bool warpgroup_products = false;
   int block_threads = 1024;         // most threads of a block

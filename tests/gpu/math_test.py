@@ -88,6 +88,34 @@ def check(tunec, name, dtype, rows, function=None):
         raise AssertionError(f"{name} {dtype}: {worst} ulp, seed {SEED}")
 
 
+def check_extremes(tunec, rng):
+    """The largest of each row, which is NaN if one of the row is."""
+    rows, columns = 16, 64
+    with open("program.py", "w") as file:
+        file.write(f"""@T.prim_func
+def main(A: T.Buffer(({rows}, {columns}), "float32"), B: T.Buffer(({rows},), "float32")):
+    for i, k in T.grid({rows}, {columns}):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(-3.4028234663852886e+38)
+            B[vi] = T.max(B[vi], A[vi, vk])
+""")
+    data = array.array("f", [rng.uniform(-9, 9) for _ in range(rows * columns)])
+    for row in (1, 5, 9):
+        data[row * columns + rng.randrange(columns)] = math.nan
+    subprocess.run([tunec, "program.py", "--target", "cuda:sm_80", "-o", "max.so"],
+                   check=True, stderr=subprocess.DEVNULL)
+    result = array.array("f", [0] * rows)
+    failure = artifacts.call("max.so", *(
+        ctypes.c_void_p(one.buffer_info()[0]) for one in (data, result)))
+    for i, got in enumerate(result):
+        row = data[i * columns:(i + 1) * columns]
+        nan = any(map(math.isnan, row))
+        if failure or (not math.isnan(got) if nan else got != max(row)):
+            raise AssertionError(f"row {i}: {failure or got}, seed {SEED}")
+
+
 def main():
     tunec = os.path.abspath(sys.argv[1])
     rng = random.Random(SEED)
@@ -108,6 +136,7 @@ def main():
         check(tunec, "exp", "float32",
               [[edges[i % len(edges)] if i < 4 * len(edges) else
                 rng.uniform(-104, 88.8) for i in range(COUNT)]], rounded_exp)
+        check_extremes(tunec, rng)
         os.chdir("/")
 
 

@@ -4,9 +4,9 @@
     tests/gpu/seeded_faults.py [--build DIR] [--seconds S] [--only NAME ...]
 
 As tests/property/seeded_faults.py, whose code it uses: for each fault,
-gpu_kernels_property_test, program_fuzz --gpu, as PTX and in the simulator, and
-gpu_wgmma_conv_test run until one of them fails; program_fuzz starts no new programs
-after S seconds.
+gpu_kernels_property_test, program_fuzz --gpu, as PTX and in the simulator,
+gpu_wgmma_conv_test and gpu_wgmma_attention_test run until one of them fails;
+program_fuzz starts no new programs after S seconds.
 """
 
 import pathlib
@@ -246,6 +246,34 @@ FAULTS = [
     ("windows-store-reads", LOWER + "warpgroup_stores.cc",
      "if (!reads || conditions_.empty()) return store_->value;",
      "if (!reads || !conditions_.empty()) return store_->value;"),
+    # Chains of products by warpgroups.
+    ("chain-wait", LOWER + "warpgroup_chain.cc",
+     "std::vector<Stmt> stmts = {ring_->WaitForTiles(iteration)};",
+     "std::vector<Stmt> stmts;"),
+    ("chain-wait-once", LOWER + "warpgroup_chain.cc",
+     "consumers = ir::MakeSeq({ring_->WaitForOnce(), std::move(consumers)});",
+     "consumers = ir::MakeSeq({std::move(consumers)});"),
+    ("chain-release", LOWER + "warpgroup_chain.cc",
+     "for (const Stmt& stmt : uses_) stmts.push_back(reader.Mutate(stmt));",
+     "for (const Stmt& stmt : uses_) stmts.insert(stmts.begin(), reader.Mutate(stmt));"),
+    ("chain-starts", LOWER + "warpgroup_code.cc",
+     "    product.adds = !way.starts;",
+     "    product.adds = true;"),
+    ("chain-starts-again", LOWER + "warpgroup_code.cc",
+     "      product.adds = true;",
+     "      product.adds = !way.starts;"),
+    ("chain-first-row", LOWER + "warpgroup_code.cc",
+     "ir::FloorDiv(warp, ir::IntConst(kGroupWarps)) * kGroupWarps;",
+     "Expr(warp) + 0;"),
+    ("chain-panels", LOWER + "warpgroup_code.cc",
+     "if (across) product.b_tile_bytes = panel *",
+     "if (across) product.b_tile_bytes = (panel > 0 ? kSwizzledRows * row_ : 0) *"),
+    ("in-place-scale", LOWER + "sum_in_place.cc",
+     "stmts[makers[0]] = ScaleOnly(stmts[last], *sum);",
+     "stmts[makers[0]] = ir::NoOp();"),
+    ("online-power", "compiler/schedule/online_product.cc",
+     "(x - m) * ir::FloatConst(scale * std::numbers::log2e, x->dtype)",
+     "(x - m) * ir::FloatConst(scale * std::numbers::ln2, x->dtype)"),
 ]
 
 
@@ -258,8 +286,9 @@ def commands(arguments):
           for target in (PTX, [])),
         *(["program_fuzz", "--gpu", *PTX, "--seed", seed, "--count", "1",
            "--traces", "2", "--no-shrink"] for seed in FOUND),
-        # Convolutions large enough for warpgroups.
-        ["ctest", "gpu_wgmma_conv_test", "tune-opt", "tunec", "fake_cuda"],
+        # Convolutions and attention large enough for warpgroups.
+        *(["ctest", test, "tune-opt", "tunec", "fake_cuda"]
+          for test in ("gpu_wgmma_conv_test", "gpu_wgmma_attention_test")),
     ]
 
 

@@ -149,8 +149,8 @@ TEST(OnlineProduct, MakesTheBlocksOfEveryChunk) {
            "for h, r_0, r_2 in T.grid(2, 2, 3):\n            for c_0 in "
            "range(2):",
            "vr = T.axis.spatial(12, r_0 * 6 + r_1 * 3 + r_2)",
-           "M_factor[vh, vr] = T.exp(M[vh, vr] - T.max(M[vh, vr], M_part[vh, "
-           "vr, vc_0]))",
+           "M_factor[vh, vr] = T.exp2((M[vh, vr] - T.max(M[vh, vr], M_part[vh, "
+           "vr, vc_0])) * T.float32(",
            "D[vh, vr] = D[vh, vr] * M_factor[vh, vr] + D_part[vh, vr, vc_0]",
            "O_sum[vh, vr, ve] = O_sum[vh, vr, ve] * M_factor[vh, vr] + "
            "O_part[vc_0, vh, vr, ve]",

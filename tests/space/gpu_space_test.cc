@@ -108,7 +108,8 @@ TEST_P(GpuSpaceTest, EveryCandidateKeepsTheProgram) {
   std::set<int> sketches;
   const int draws = kSmallDraws * static_cast<int>(space->sketches().size());
   for (int i = 0; i < draws; ++i) {
-    auto candidate = space->Sample(rng);
+    auto candidate =
+        space->SampleOf(i % static_cast<int>(space->sketches().size()), rng);
     ASSERT_TRUE(candidate.ok()) << candidate.status();
     if (rng.Chance(0.3)) {
       const auto mutant = space->Mutate(*candidate, rng);

@@ -9,7 +9,10 @@
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/matrix_units.h"
+#include "compiler/ir/tensor_box.h"
+#include "compiler/ir/warpgroup_product.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/engine_copies.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/kernels.h"
 #include "compiler/space/gpu/warp_tiles.h"
@@ -32,6 +35,10 @@ constexpr int64_t kFirstRows = 4, kFirstWarps = 4, kFirstChunk = 64,
                   kFirstStages = 2;
 // The terms of one instruction.
 constexpr int64_t kLeastChunk = 16;
+// Of warpgroups: a product of 64 rows for each, which have 16 of a warp.
+constexpr int64_t kGroupWarps = ir::kWarpgroup / ir::kWarpLanes;
+constexpr int64_t kGroupRows = 2, kMostGroups = 3, kFirstGroups = 2;
+constexpr int64_t kFirstGroupChunk = 128, kLeastGroupChunk = 32;
 
 // The blocks of online_product, in its order.
 struct OnlineBlocks {
@@ -74,23 +81,50 @@ absl::Status InlineElementwise(Schedule& schedule, BlockRv product,
 // Those of blockIdx.x, threadIdx.y, threadIdx.x, and chunks.
 constexpr ptrdiff_t kLoopsAround = 4;
 
-// Splits the terms by instruction, around the tile's rows and columns: sums
-// begin before all terms.
+// How a product's loops are split, beside the terms by instruction: over terms
+// and over columns at the rows of tiles as the copy engine leaves them. 0: not.
+struct UnitSplits {
+  int64_t terms = 0, columns = 0;
+};
+
+// Splits the terms, around the tile's rows and columns: sums begin before all
+// terms.
 absl::Status UseUnit(Schedule& schedule, BlockRv block,
-                     const ir::WarpProduct& unit) {
+                     const ir::WarpProduct& unit, const std::string& annotation,
+                     const UnitSplits& at) {
   TF_RETURN_IF_ERROR(
       schedule.Annotate(block, kTilingStructure, ir::Attr(kWarpTiles)));
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> loops,
-                      schedule.GetLoops(block));
-  TF_ASSIGN_OR_RETURN(
-      const std::vector<LoopRv> terms,
-      schedule.Split(loops.back(),
-                     {std::nullopt, static_cast<int64_t>(unit.terms)}));
-  std::vector<LoopRv> order = terms;
-  order.insert(order.end(), loops.begin() + kLoopsAround, loops.end() - 1);
+  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
+  const int64_t step = unit.terms;
+  std::vector<schedule::Factor> parts{std::nullopt, step};
+  if (at.terms > 0) parts.insert(parts.begin() + 1, at.terms / step);
+  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> order,
+                      schedule.Split(loops.back(), parts));
+  const LoopRv terms = order.back();
+  loops.pop_back();
+  if (at.columns > 0) {
+    TF_ASSIGN_OR_RETURN(
+        const std::vector<LoopRv> columns,
+        schedule.Split(loops.back(), {std::nullopt, at.columns}));
+    loops.pop_back();
+    loops.insert(loops.end(), columns.begin(), columns.end());
+  }
+  order.insert(order.end(), loops.begin() + kLoopsAround, loops.end());
   TF_RETURN_IF_ERROR(schedule.Reorder(order));
-  return schedule.Annotate(terms.back(), ir::kWarpMatrix,
-                           ir::Attr(std::string(unit.annotation)));
+  return schedule.Annotate(terms, ir::kWarpMatrix, ir::Attr(annotation));
+}
+
+// Fetches an operand by the copy engine, chunk by chunk.
+absl::Status FetchByEngine(Schedule& schedule, BlockRv block, int operand,
+                           LoopRv at) {
+  TF_ASSIGN_OR_RETURN(const BlockRv copy,
+                      schedule.CacheRead(block, operand, "shared"));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr copied,
+                      CopyFromTensor(schedule, copy));
+  if (!CanCopyTiles(*copied, kLeastGroupChunk, /*across=*/true)) {
+    return absl::FailedPreconditionError("the engine cannot fetch it");
+  }
+  return schedule.ComputeAt(copy, at, /*preserve_unit_loops=*/true);
 }
 
 // Whether sums in registers may become the first operand.
@@ -120,8 +154,10 @@ absl::StatusOr<ChainShape> ShapeOf(Schedule schedule, BlockRv block,
   shape.rows = IterExtent(node->iters[product->rows]);
   shape.columns = IterExtent(node->iters[product->columns]);
   shape.terms = IterExtent(node->iters[product->terms]);
-  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> blocks,
-                      schedule.OnlineProduct(block, int64_t{1}, 1, int64_t{1}));
+  // In one chunk: the program's own buffers are the largest.
+  TF_ASSIGN_OR_RETURN(
+      const std::vector<BlockRv> blocks,
+      schedule.OnlineProduct(block, int64_t{1}, 1, shape.terms));
   if (blocks.size() != OnlineBlocks::kCount) {
     return absl::FailedPreconditionError("no block makes the scores");
   }
@@ -145,41 +181,82 @@ struct OnlineTile {
   int64_t rows, warps, chunk, stages;
 };
 
-// Whether a lane's registers hold its part of the scores and exponentials, or
-// of both results, and a block's memory the operands.
+// Whether a lane's registers hold its part of the scores and of the results,
+// and a block's memory the operands. Exponentials take the scores' places, but
+// not where code of warps is in another order than the program.
 bool FitsIn(const target::GpuLimits& limits, const ChainShape& shape,
-            const OnlineTile& tile) {
-  const int64_t lane =
-      tile.rows *
-      std::max(2 * tile.chunk + shape.columns,
-               2 * shape.columns + tile.chunk * shape.bytes / 4) /
-      ir::kQuadLanes;
-  const int64_t padding = kVectorBytes / shape.bytes;
+            const OnlineTile& tile, bool by_warpgroups) {
+  const int64_t threads = tile.warps * ir::kWarpLanes;
+  const int64_t scores = by_warpgroups ? tile.chunk : 2 * tile.chunk;
+  const int64_t lane = tile.rows * (scores + shape.columns) / ir::kQuadLanes;
+  const int64_t padding = by_warpgroups ? 0 : kVectorBytes / shape.bytes;
   const int64_t shared =
       tile.rows * kRowsApart * tile.warps * (shape.depth + padding) +
       tile.stages * tile.chunk * (shape.depth + shape.columns + 2 * padding);
-  return lane <= LocalRegisters(limits, tile.warps * ir::kWarpLanes) &&
+  return lane <= (by_warpgroups ? ConsumerRegisters(limits, threads)
+                                : LocalRegisters(limits, threads)) &&
          shared * shape.bytes <= limits.block_shared;
 }
 
+// Rows of tiles that the copy engine leaves for warpgroups have so many
+// elements; 0: operands have no such tiles.
+int64_t GroupRow(const target::GpuLimits& limits, const ChainShape& shape) {
+  const int64_t row = ir::kBoxRowBytes / shape.bytes;
+  const bool fits = limits.warpgroup_products && shape.bytes == 2 &&
+                    shape.rows % (kRowsApart * kGroupRows * kGroupWarps) == 0 &&
+                    shape.depth % row == 0 && shape.columns % row == 0 &&
+                    shape.terms % kLeastGroupChunk == 0 &&
+                    ir::IsWarpgroupColumns(shape.columns);
+  return fits ? row : 0;
+}
+
+// Of warpgroups: as many rows as are enough blocks, then chunks that fit.
+absl::StatusOr<OnlineTile> FirstGroupTile(const target::GpuLimits& limits,
+                                          const ChainShape& shape,
+                                          int64_t blocks,
+                                          const std::vector<int64_t>& warps,
+                                          const OnlineTile& most) {
+  OnlineTile tile{kGroupRows, kFirstGroups * kGroupWarps,
+                  std::min(kFirstGroupChunk, most.chunk), kFirstStages};
+  while (tile.warps > kGroupWarps &&
+         (!std::ranges::count(warps, tile.warps) ||
+          blocks < kEnoughBlocks * tile.rows * tile.warps)) {
+    tile.warps -= kGroupWarps;
+  }
+  while (!FitsIn(limits, shape, tile, /*by_warpgroups=*/true)) {
+    if (tile.chunk > kLeastGroupChunk) {
+      tile.chunk /= 2;
+    } else if (tile.warps > kGroupWarps) {
+      tile.warps -= kGroupWarps;
+    } else {
+      return absl::FailedPreconditionError("no tile fits");
+    }
+  }
+  return tile;
+}
+
 // By default tiles that fit, and smaller ones rather than too few blocks: first
-// of fewer rows, then of fewer warps.
+// of fewer rows, unless their number is given, then of fewer warps.
 absl::StatusOr<OnlineTile> FirstTile(const target::GpuLimits& limits,
                                      const ChainShape& shape, int64_t blocks,
-                                     const OnlineTile& most) {
+                                     const OnlineTile& most,
+                                     std::optional<int64_t> rows) {
   OnlineTile tile{std::min(kFirstRows, most.rows),
                   std::min(kFirstWarps, most.warps),
                   std::min(kFirstChunk, most.chunk), kFirstStages};
   // There are twice as many operands, each in two parts.
   if (shape.outer.unit->split) tile.rows = 2;
-  while (tile.rows > 2 && blocks < kEnoughBlocks * tile.rows * tile.warps) {
+  if (rows) tile.rows = *rows;
+  const int64_t least_rows = rows.value_or(2);
+  while (tile.rows > least_rows &&
+         blocks < kEnoughBlocks * tile.rows * tile.warps) {
     tile.rows /= 2;
   }
   while (tile.warps > 1 && blocks < kEnoughBlocks * tile.rows * tile.warps) {
     tile.warps /= 2;
   }
-  while (!FitsIn(limits, shape, tile)) {
-    if (tile.rows > 2) {
+  while (!FitsIn(limits, shape, tile, /*by_warpgroups=*/false)) {
+    if (tile.rows > least_rows) {
       tile.rows /= 2;
     } else if (tile.chunk > kLeastChunk) {
       tile.chunk /= 2;
@@ -192,28 +269,97 @@ absl::StatusOr<OnlineTile> FirstTile(const target::GpuLimits& limits,
   return tile;
 }
 
-absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
-                         BlockRv block) {
+struct ChainWay {
+  bool by_warpgroups = false;
+  std::optional<int64_t> rows;  // nullopt: as many as are best by default
+};
+
+// The numbers of a tile, drawn.
+struct DrawnTile {
+  ExprRv rows, warps, chunk, stages;
+  int64_t default_rows = 0;
+};
+
+// Draws numbers of which any fit together, those of the default tile among
+// them: more warps than it has first, then larger chunks, then more stages.
+absl::StatusOr<DrawnTile> DrawTile(Schedule& schedule,
+                                   const target::GpuLimits& limits,
+                                   const ChainShape& shape, int64_t blocks,
+                                   const ChainWay& way) {
+  OnlineTile most{.rows = PowerOf(shape.rows / kRowsApart, kMostRows),
+                  .chunk = PowerOf(shape.terms, kMostChunk)};
+  if (way.rows.value_or(0) > most.rows) {
+    return absl::FailedPreconditionError("too few rows");
+  }
+  most.warps = PowerOf(shape.rows / kRowsApart / way.rows.value_or(most.rows),
+                       kMostWarps);
+  OnlineTile first;
+  std::vector<int64_t> warps, chunks;
+  if (way.by_warpgroups) {
+    // There has to be a loop over chunks.
+    if (most.chunk == shape.terms) most.chunk /= 2;
+    if (most.chunk < kLeastGroupChunk) {
+      return absl::FailedPreconditionError("too few terms");
+    }
+    for (int64_t groups = 1; groups <= kMostGroups; ++groups) {
+      const int64_t rows = groups * kGroupWarps * kGroupRows * kRowsApart;
+      if (shape.rows % rows == 0) warps.push_back(groups * kGroupWarps);
+    }
+    TF_ASSIGN_OR_RETURN(first,
+                        FirstGroupTile(limits, shape, blocks, warps, most));
+    chunks = PowersOfTwo(kLeastGroupChunk, most.chunk);
+  } else {
+    TF_ASSIGN_OR_RETURN(first,
+                        FirstTile(limits, shape, blocks, most, way.rows));
+    warps = PowersOfTwo(1, most.warps);
+    chunks = PowersOfTwo(std::min(kLeastChunk, most.chunk), most.chunk);
+  }
+  OnlineTile tile = first;
+  const auto keep_fitting = [&](std::vector<int64_t>& numbers,
+                                int64_t OnlineTile::*number) {
+    std::erase_if(numbers, [&](int64_t one) {
+      OnlineTile other = tile;
+      other.*number = one;
+      return !FitsIn(limits, shape, other, way.by_warpgroups);
+    });
+    tile.*number = numbers.back();
+  };
+  keep_fitting(warps, &OnlineTile::warps);
+  keep_fitting(chunks, &OnlineTile::chunk);
+  std::vector<int64_t> stages = {1, 2, kMostChainStages};
+  keep_fitting(stages, &OnlineTile::stages);
+
+  DrawnTile drawn;
+  drawn.default_rows = first.rows;
+  TF_ASSIGN_OR_RETURN(drawn.rows,
+                      SampleOne(schedule, {first.rows}, first.rows));
+  TF_ASSIGN_OR_RETURN(drawn.warps, SampleOne(schedule, warps, first.warps));
+  TF_ASSIGN_OR_RETURN(drawn.chunk, SampleOne(schedule, chunks, first.chunk));
+  TF_ASSIGN_OR_RETURN(drawn.stages, SampleOne(schedule, stages, first.stages));
+  return drawn;
+}
+
+// Returns how many rows a thread has.
+absl::StatusOr<int64_t> ChainOnline(const RuleContext& context,
+                                    Schedule& schedule, BlockRv block,
+                                    const ChainWay& way) {
   const target::GpuLimits& limits = *context.target.gpu;
   TF_RETURN_IF_ERROR(InlineElementwise(schedule, block, context.function));
   TF_ASSIGN_OR_RETURN(const ChainShape shape, ShapeOf(schedule, block, limits));
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  OnlineTile most{.rows = PowerOf(shape.rows / kRowsApart, kMostRows),
-                  .chunk = PowerOf(shape.terms, kMostChunk)};
-  most.warps = PowerOf(shape.rows / kRowsApart / most.rows, kMostWarps);
-  TF_ASSIGN_OR_RETURN(const OnlineTile first,
-                      FirstTile(limits, shape,
-                                ProductOf(*node, ir::IterType::kSpatial) /
-                                    shape.columns / kRowsApart,
-                                most));
-  TF_ASSIGN_OR_RETURN(const ExprRv rows,
-                      SamplePower(schedule, 2, most.rows, first.rows));
-  TF_ASSIGN_OR_RETURN(const ExprRv warps,
-                      SamplePower(schedule, 1, most.warps, first.warps));
-  TF_ASSIGN_OR_RETURN(const ExprRv chunk, SamplePower(schedule, kLeastChunk,
-                                                      most.chunk, first.chunk));
-  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> blocks,
-                      schedule.OnlineProduct(block, rows, kRowsApart, chunk));
+  const bool by_warpgroups = way.by_warpgroups;
+  const int64_t row = by_warpgroups ? GroupRow(limits, shape) : 0;
+  if (by_warpgroups && row == 0) {
+    return absl::FailedPreconditionError("no tiles of warpgroups");
+  }
+  TF_ASSIGN_OR_RETURN(const DrawnTile tile,
+                      DrawTile(schedule, limits, shape,
+                               ProductOf(*node, ir::IterType::kSpatial) /
+                                   shape.columns / kRowsApart,
+                               way));
+  TF_ASSIGN_OR_RETURN(
+      const std::vector<BlockRv> blocks,
+      schedule.OnlineProduct(block, tile.rows, kRowsApart, tile.chunk));
   const BlockRv scores = blocks[OnlineBlocks::kScores],
                 part = blocks[OnlineBlocks::kProductPart],
                 result = blocks[OnlineBlocks::kResult];
@@ -237,8 +383,9 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> loops,
                       schedule.GetLoops(blocks[OnlineBlocks::kLargest]));
   const size_t chunks = loops.size() - 2;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> tiles,
-                      schedule.Split(loops[chunks - 2], {std::nullopt, warps}));
+  TF_ASSIGN_OR_RETURN(
+      const std::vector<LoopRv> tiles,
+      schedule.Split(loops[chunks - 2], {std::nullopt, tile.warps}));
   std::vector<LoopRv> grid(loops.begin(),
                            loops.begin() + static_cast<ptrdiff_t>(chunks) - 2);
   grid.push_back(tiles[0]);
@@ -247,11 +394,9 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
   const LoopRv threads = loops[chunks - 1];
   TF_RETURN_IF_ERROR(schedule.Bind(threads, "threadIdx.x"));
   TF_RETURN_IF_ERROR(schedule.Annotate(threads, ir::kRowQuads, ir::Attr(1)));
-  TF_ASSIGN_OR_RETURN(
-      const ExprRv stages,
-      SampleOne(schedule, {1, 2, kMostChainStages}, first.stages));
-  TF_RETURN_IF_ERROR(
-      schedule.Annotate(loops[chunks], ir::kSharedStages, stages));
+  TF_RETURN_IF_ERROR(schedule.Annotate(
+      loops[chunks], by_warpgroups ? ir::kWarpgroupStages : ir::kSharedStages,
+      tile.stages));
 
   for (size_t b = 0; b < blocks.size(); ++b) {
     if (b == OnlineBlocks::kResult) continue;
@@ -261,13 +406,26 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
           schedule.SetScope(blocks[b], static_cast<int>(w), "local"));
     }
   }
-  TF_RETURN_IF_ERROR(UseUnit(schedule, scores, *inner->unit));
-  TF_RETURN_IF_ERROR(UseUnit(schedule, part, *outer.unit));
+  if (by_warpgroups) {
+    TF_RETURN_IF_ERROR(FetchByEngine(schedule, scores, inner->a, threads));
+    TF_RETURN_IF_ERROR(
+        FetchByEngine(schedule, scores, inner->b, loops[chunks]));
+    TF_RETURN_IF_ERROR(FetchByEngine(schedule, part, outer.b, loops[chunks]));
+  }
+  const auto annotation = [&](const ir::WarpProduct& unit) {
+    return std::string(by_warpgroups ? ir::kByWarpgroups : unit.annotation);
+  };
+  TF_RETURN_IF_ERROR(UseUnit(schedule, scores, *inner->unit,
+                             annotation(*inner->unit), {.terms = row}));
+  TF_RETURN_IF_ERROR(UseUnit(schedule, part, *outer.unit,
+                             annotation(*outer.unit), {.columns = row}));
+  if (by_warpgroups) return tile.default_rows;
   TF_RETURN_IF_ERROR(FetchOperand(schedule, scores, *inner, inner->a, threads));
   TF_RETURN_IF_ERROR(
       FetchOperand(schedule, scores, *inner, inner->b, loops[chunks]));
-  return FetchOperand(schedule, part, outer, outer.b, loops[chunks],
-                      /*second_terms=*/outer.unit->a.bytes() == 4);
+  TF_RETURN_IF_ERROR(FetchOperand(schedule, part, outer, outer.b, loops[chunks],
+                                  /*second_terms=*/outer.unit->a.bytes() == 4));
+  return tile.default_rows;
 }
 
 }  // namespace
@@ -286,18 +444,32 @@ absl::Status ChainOnline(const RuleContext& context, Schedule& schedule,
 //           O = O * F + O_part
 //         O / D
 //
-// The first alternative: nothing but rows of Q and of the result is read or
-// written once for each row, whatever the number of keys.
+// Alternatives: with warpgroups, whose matrix unit takes keys and values from
+// where the copy engine puts them (lower/warpgroup_chain.h); with warps, of
+// threads with more or fewer rows; and the block as it is. All but the last
+// read and write nothing but rows of Q and of the result once for each row,
+// whatever the number of keys.
 Alternatives ChainInRegisters(const RuleContext& context, RuleSite site) {
   if (!ChainsInRegisters(FindWarpProduct(*site.node, *context.target.gpu))) {
     return DoesNotApply();
   }
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
   if (!plain) return DoesNotApply();
-  if (!ChainOnline(context, site.schedule, site.block).ok()) {
-    return DoesNotApply();
+  std::vector<Schedule> results;
+  const auto attempt = [&](const ChainWay& way) {
+    Schedule schedule = site.schedule;
+    const auto rows = ChainOnline(context, schedule, site.block, way);
+    if (rows.ok()) results.push_back(std::move(schedule));
+    return rows.value_or(0);
+  };
+  attempt({.by_warpgroups = true});
+  const int64_t first = attempt({});
+  for (int64_t rows = 2; rows <= kMostRows && first > 0; rows *= 2) {
+    if (rows != first) attempt({.rows = rows});
   }
-  return std::vector{std::move(site.schedule), std::move(site.unchanged)};
+  if (results.empty()) return DoesNotApply();
+  results.push_back(std::move(site.unchanged));
+  return results;
 }
 
 }  // namespace tilefarm::space

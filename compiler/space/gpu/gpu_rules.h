@@ -53,8 +53,14 @@ inline constexpr int64_t kDefaultThreads = 256;
 // The most bytes that a thread loads or stores at once.
 inline constexpr int64_t kVectorBytes = 16;
 
+// A sketch and how often it is drawn: the alternatives of a rule share alike
+// what it was applied to, however many sketches each leads to.
+struct GpuSketch {
+  schedule::Schedule schedule;
+  double share = 1;
+};
 // All sketches of the program, the default one first.
-absl::StatusOr<std::vector<schedule::Schedule>> GenerateGpuSketches(
+absl::StatusOr<std::vector<GpuSketch>> GenerateGpuSketches(
     const RuleContext& context, const ir::PrimFuncPtr& program,
     ir::FloatRule floats);
 

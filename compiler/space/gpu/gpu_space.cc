@@ -1,4 +1,6 @@
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "compiler/space/block_analysis.h"
@@ -13,19 +15,38 @@ using schedule::Schedule;
 
 constexpr int64_t kDefaultUnroll = 512;
 
-// Every way to apply the rule to the blocks of each state, consumers first.
+// Every way to apply the rule to the block in the ways so far.
 absl::Status Apply(const RuleContext& context, SketchRule* rule,
-                   bool first_only, std::vector<Schedule>& states) {
-  std::vector<Schedule> all;
-  for (const Schedule& start : states) {
-    const std::vector<std::string> names =
-        TopBlockNames(*start.module().Find(context.function));
-    std::vector<Schedule> ways{start};
-    for (const std::string& name : names) {
-      TF_RETURN_IF_ERROR(ApplyRule(
-          rule, context, name, first_only || names.size() > kMaxBlocks, ways));
+                   const std::string& name, bool first_only,
+                   std::vector<GpuSketch>& ways) {
+  std::vector<GpuSketch> next;
+  for (const GpuSketch& way : ways) {
+    TF_ASSIGN_OR_RETURN(std::vector<Schedule> alternatives,
+                        ApplyRule(rule, context, way.schedule, name));
+    if (first_only) alternatives.resize(1, way.schedule);
+    const double share = way.share / static_cast<double>(alternatives.size());
+    for (Schedule& alternative : alternatives) {
+      if (next.size() == kMaxSketches) break;
+      next.push_back({std::move(alternative), share});
     }
-    for (Schedule& way : ways) {
+  }
+  ways = std::move(next);
+  return absl::OkStatus();
+}
+
+// Likewise to the blocks of each state, consumers first.
+absl::Status Apply(const RuleContext& context, SketchRule* rule,
+                   bool first_only, std::vector<GpuSketch>& states) {
+  std::vector<GpuSketch> all;
+  for (const GpuSketch& start : states) {
+    const std::vector<std::string> names =
+        TopBlockNames(*start.schedule.module().Find(context.function));
+    std::vector<GpuSketch> ways{start};
+    for (const std::string& name : names) {
+      TF_RETURN_IF_ERROR(Apply(context, rule, name,
+                               first_only || names.size() > kMaxBlocks, ways));
+    }
+    for (GpuSketch& way : ways) {
       if (all.size() < kMaxSketches) all.push_back(std::move(way));
     }
   }
@@ -33,10 +54,10 @@ absl::Status Apply(const RuleContext& context, SketchRule* rule,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Schedule>> ApplyRules(const RuleContext& context,
-                                                 Schedule start,
-                                                 bool first_only) {
-  std::vector<Schedule> states{std::move(start)};
+absl::StatusOr<std::vector<GpuSketch>> ApplyRules(const RuleContext& context,
+                                                  Schedule start,
+                                                  bool first_only) {
+  std::vector<GpuSketch> states{{std::move(start)}};
   for (SketchRule* const rule :
        {SplitReductions, InlineForThreads, ChainInRegisters, ChainForWarps,
         LayOutOperands, SplitReductionOverBlocks, TileForWarpgroups,
@@ -44,26 +65,28 @@ absl::StatusOr<std::vector<Schedule>> ApplyRules(const RuleContext& context,
         ReduceAcrossThreads, StageTransposed, ReduceInThreads, BindToThreads}) {
     TF_RETURN_IF_ERROR(Apply(context, rule, first_only, states));
   }
-  for (Schedule& state : states) {
+  for (GpuSketch& state : states) {
+    Schedule& schedule = state.schedule;
     TF_ASSIGN_OR_RETURN(const schedule::BlockRv root,
-                        state.GetBlock("root", context.function));
+                        schedule.GetBlock("root", context.function));
     TF_ASSIGN_OR_RETURN(
         const schedule::ExprRv steps,
-        SampleOne(state, {0, 16, 64, 512, 1024}, kDefaultUnroll));
-    TF_RETURN_IF_ERROR(state.Annotate(root, kUnrollExplicit, steps));
+        SampleOne(schedule, {0, 16, 64, 512, 1024}, kDefaultUnroll));
+    TF_RETURN_IF_ERROR(schedule.Annotate(root, kUnrollExplicit, steps));
   }
   return states;
 }
 
-// The first sketch with its own decisions, or just bound loops.
+// The first sketch that fits with its own decisions, or just bound loops.
 absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
                               const target::Target& target) {
   const RuleContext context{function, target};
-  auto sketches = ApplyRules(context, schedule, /*first_only=*/true);
-  if (sketches.ok()) {
-    Schedule attempt = std::move(sketches->front());
-    if (FinishForGpu(attempt, function, target).ok()) {
-      schedule = std::move(attempt);
+  for (const bool first_only : {true, false}) {
+    auto sketches = ApplyRules(context, schedule, first_only);
+    if (!sketches.ok()) break;
+    for (GpuSketch& sketch : *sketches) {
+      if (!FinishForGpu(sketch.schedule, function, target).ok()) continue;
+      schedule = std::move(sketch.schedule);
       return absl::OkStatus();
     }
   }
@@ -73,7 +96,7 @@ absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
 
 }  // namespace
 
-absl::StatusOr<std::vector<Schedule>> GenerateGpuSketches(
+absl::StatusOr<std::vector<GpuSketch>> GenerateGpuSketches(
     const RuleContext& context, const ir::PrimFuncPtr& program,
     ir::FloatRule floats) {
   return ApplyRules(context,

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/int_set.h"
+#include "compiler/arith/scaled_sum.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/dim_align.h"
 #include "compiler/ir/matrix_units.h"
@@ -50,6 +51,14 @@ class Kernel {
       const auto boxes = loop->annotations.find(ir::kBoxStores);
       stores_boxes_ |=
           boxes != loop->annotations.end() && boxes->second.AsInt() != 0;
+      fetches_by_engine_ |= loop->annotations.contains(ir::kWarpgroupStages);
+    }
+    // Lowering adds the part's terms to the sum (lower/sum_in_place.cc).
+    const auto* store = ir::As<ir::StoreNode>(block.body);
+    if (store != nullptr && store->buffer->scope == "local") {
+      if (const auto sum = arith::AsScaledSum(*store)) {
+        parts_.insert(sum->part->buffer.get());
+      }
     }
     if (!bound && unbound_.empty()) unbound_ = block.name;
     for (const auto* regions : {&block.reads, &block.writes}) {
@@ -60,7 +69,11 @@ class Kernel {
              loops, blocks_.size()});
       }
     }
-    blocks_.push_back(loops);
+    const bool reduces =
+        std::ranges::any_of(block.iters, [](const ir::IterVar& iter) {
+          return iter.type == ir::IterType::kReduce;
+        });
+    blocks_.push_back({loops, !reduces});
   }
 
   absl::Status Check(const target::GpuLimits& limits) const {
@@ -78,20 +91,28 @@ class Kernel {
       if (extent > most) return Exceeds(tag, extent, most);
     }
     threads *= lanes_;
-    if (threads > limits.block_threads) {
-      return Exceeds("threads of a block", threads, limits.block_threads);
+    // One more warp lets the engine fetch.
+    const int64_t all = threads + (fetches_by_engine_ ? ir::kWarpLanes : 0);
+    if (all > limits.block_threads) {
+      return Exceeds("threads of a block", all, limits.block_threads);
     }
     int64_t shared = 0;
-    std::vector<int64_t> local(blocks_.size());  // while each block runs
+    std::vector<Live> local(blocks_.size());  // while each block runs
     for (const auto& [buffer, accesses] : accesses_) {
       const bool is_shared = buffer->scope.starts_with("shared");
       const int64_t bytes = Bytes(accesses, is_shared);
       if (is_shared) {
         shared += CeilDiv(bytes, ir::kSharedAlignment) * ir::kSharedAlignment;
       } else {
-        const auto [first, last] = LifeOf(accesses);
-        for (size_t b = first; b <= last; ++b) {
-          local[b] += CeilDiv(bytes, lanes_);
+        if (parts_.contains(buffer)) continue;
+        const Life life = LifeOf(accesses);
+        const int64_t each = CeilDiv(bytes, lanes_);
+        for (size_t b = life.first; b <= life.last; ++b) {
+          Live& live = local[b];
+          (life.kept         ? live.on
+           : b == life.first ? live.begins
+           : b == life.last  ? live.ends
+                             : live.on) += each;
         }
       }
     }
@@ -103,8 +124,17 @@ class Kernel {
     if (shared > limits.block_shared) {
       return Exceeds("bytes of shared memory", shared, limits.block_shared);
     }
-    const int64_t registers = 4 * LocalRegisters(limits, threads);
-    const int64_t most = std::ranges::max(local);
+    const int64_t registers =
+        4 * (fetches_by_engine_ ? ConsumerRegisters(limits, threads)
+                                : LocalRegisters(limits, threads));
+    int64_t most = 0;
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      // Element by element, one takes the other's place.
+      most = std::max(
+          most, local[b].on + (blocks_[b].elementwise
+                                   ? std::max(local[b].begins, local[b].ends)
+                                   : local[b].begins + local[b].ends));
+    }
     if (most > registers) {
       return Exceeds("bytes of registers of a thread", most, registers);
     }
@@ -116,6 +146,19 @@ class Kernel {
     ir::BufferRegion region;
     LoopNodes loops;
     size_t block;
+  };
+  struct BlockNest {
+    LoopNodes loops;
+    bool elementwise;
+  };
+  // Bytes of a thread's registers that have a value before or after a block, or
+  // both.
+  struct Live {
+    int64_t begins = 0, ends = 0, on = 0;
+  };
+  struct Life {
+    size_t first, last;
+    bool kept = false;  // from one iteration to the next
   };
 
   absl::Status Exceeds(std::string_view what, int64_t used,
@@ -161,22 +204,32 @@ class Kernel {
   // The blocks, from the first to the last, while which run a thread needs the
   // buffer: those that access it, and all in a loop that keeps its values from
   // one iteration to the next.
-  std::pair<size_t, size_t> LifeOf(const std::vector<Access>& accesses) const {
+  Life LifeOf(const std::vector<Access>& accesses) const {
     const size_t common = CommonLoops(accesses);
-    size_t first = accesses[0].block, last = first;
+    Life life{accesses[0].block, accesses[0].block};
     for (const Access& access : accesses) {
-      first = std::min(first, access.block);
-      last = std::max(last, access.block);
+      life.first = std::min(life.first, access.block);
+      life.last = std::max(life.last, access.block);
+    }
+    const size_t first = life.first, last = life.last;
+    for (const Access& access : accesses) {
       if (access.loops.size() <= common) continue;
+      const ir::ForNode* loop = access.loops[common];
       for (size_t b = 0; b < blocks_.size(); ++b) {
-        if (blocks_[b].size() > common &&
-            blocks_[b][common] == access.loops[common]) {
-          first = std::min(first, b);
-          last = std::max(last, b);
-        }
+        const LoopNodes& loops = blocks_[b].loops;
+        if (loops.size() <= common || loops[common] != loop) continue;
+        life.first = std::min(life.first, b);
+        life.last = std::max(life.last, b);
+      }
+      // Another block of the loop accesses it, perhaps in the next iteration.
+      if (ir::IsConstInt(loop->extent, 1)) continue;
+      for (const Access& other : accesses) {
+        life.kept |= other.block != access.block &&
+                     other.loops.size() > common && other.loops[common] == loop;
       }
     }
-    return {first, last};
+    life.kept |= life.first != first || life.last != last;
+    return life;
   }
 
   // Each iteration of the loops around all accesses has its own copy of the
@@ -236,12 +289,23 @@ class Kernel {
   }
 
   std::string first_, unbound_;
-  bool stores_boxes_ = false;
+  bool stores_boxes_ = false, fetches_by_engine_ = false;
   int64_t lanes_ = 1;  // that run an iteration of threadIdx.x
   std::map<std::string, int64_t> extents_;  // by axis
-  std::vector<LoopNodes> blocks_;           // the loops of each, in order
+  std::vector<BlockNest> blocks_;           // in order
+  // What is added to sums that are scaled before.
+  std::set<const ir::BufferNode*> parts_;
   std::map<const ir::BufferNode*, std::vector<Access>> accesses_;
 };
+
+// Of a thread. Each quarter of an NVIDIA multiprocessor has a quarter of the
+// registers, for every fourth warp.
+int64_t RegistersOf(const target::GpuLimits& limits, int64_t threads) {
+  const int64_t unit = limits.architecture > 0 ? 4 * limits.warp_lanes : 1;
+  return std::min<int64_t>(
+      limits.thread_registers,
+      limits.registers / (CeilDiv(std::max<int64_t>(threads, 1), unit) * unit));
+}
 
 // Adds the blocks below the statement, but not those inside of them.
 void AddBlocks(const ir::Stmt& stmt, LoopNodes& loops, Kernel& kernel) {
@@ -266,10 +330,13 @@ void AddBlocks(const ir::Stmt& stmt, LoopNodes& loops, Kernel& kernel) {
 }  // namespace
 
 int64_t LocalRegisters(const target::GpuLimits& limits, int64_t threads) {
-  const int64_t each =
-      std::min<int64_t>(limits.thread_registers,
-                        limits.registers / std::max<int64_t>(threads, 1));
-  return std::max<int64_t>(each - kOtherRegisters, 0);
+  return std::max<int64_t>(RegistersOf(limits, threads) - kOtherRegisters, 0);
+}
+
+int64_t ConsumerRegisters(const target::GpuLimits& limits, int64_t threads) {
+  return std::max<int64_t>(
+      RegistersOf(limits, threads + ir::kWarpLanes) - kOtherConsumerRegisters,
+      0);
 }
 
 absl::Status CheckKernels(const ir::PrimFunc& function,

@@ -19,6 +19,10 @@ inline constexpr int64_t kOtherRegisters = 48;
 // The 4-byte registers that a thread has for "local" buffers, in a block of
 // this many threads.
 int64_t LocalRegisters(const target::GpuLimits& limits, int64_t threads);
+// Likewise of a block with one more warp, which lets the copy engine fetch: the
+// threads have no operands on their way.
+inline constexpr int64_t kOtherConsumerRegisters = 32;
+int64_t ConsumerRegisters(const target::GpuLimits& limits, int64_t threads);
 
 // FailedPrecondition naming a block and the exceeded limit if a kernel has more
 // threads, shared memory or local memory than the GPU has, or if a block is in

@@ -64,7 +64,7 @@ def main(Q: T.Buffer((64, 32), "float16"), K: T.Buffer((64, 32), "float16"),
 # ONLINE-NOT: blockIdx.x
 # ONLINE: warp_product
 # ONLINE: shuffle_xor
-# ONLINE: exp(
+# ONLINE: exp2(
 # ONLINE: warp_product
 # TRACE: sch.online_product(
 # TRACE-SAME: apart=8

@@ -64,7 +64,7 @@ class Module:
 # CHECK: for k_0 in range(4):
 # CHECK-NEXT: T.barrier_wait(barriers[
 # CHECK-NEXT: T.product_fence(P_local[0], 32)
-# CHECK-NEXT: T.warpgroup_product(P_local[0], A_shared[{{.*}}], B_shared[{{.*}}], 64, 0, 0, 16, 2, 1)
+# CHECK-NEXT: T.warpgroup_product(P_local[0], A_shared[{{.*}}], B_shared[{{.*}}], 64, 0, 0, 16, 2, 1, 1)
 # CHECK-NEXT: T.warpgroup_product(P_local[0], A_shared[{{.*}} + 16], B_shared[{{.*}} + 16]
 # CHECK-NEXT: T.warpgroup_product(
 # CHECK-NEXT: T.warpgroup_product(

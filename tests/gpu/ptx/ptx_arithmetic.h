@@ -93,6 +93,20 @@ struct Max {
     }
   }
 };
+template <typename Extreme>
+struct OrNan {
+  template <typename T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      return Extreme()(a, b);
+    } else {
+      const auto x = static_cast<Wide<T>>(a), y = static_cast<Wide<T>>(b);
+      return std::isnan(x) ? a : std::isnan(y) ? b : Extreme()(a, b);
+    }
+  }
+};
+using MinOrNan = OrNan<Min>;
+using MaxOrNan = OrNan<Max>;
 struct MulHigh {
   template <typename T>
   T operator()(T a, T b) const {

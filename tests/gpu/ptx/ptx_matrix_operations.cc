@@ -288,7 +288,29 @@ bool Gather(Warp& warp, uint64_t descriptor, bool across, int64_t element,
   return true;
 }
 
-// more: columns, terms, elements of a and b, a and b across, sign of a and b.
+// Of the first operand in registers, four of each lane (PTX ISA, "Register
+// fragments and shared memory matrix layouts"): rows l / 4 and 8 below, two
+// terms beside each other, then those 8 terms further on.
+void GatherRegisters(Warp& warp, const Instruction& i, size_t first,
+                     int64_t element, std::vector<double>& out) {
+  constexpr int kTerms = 16;
+  out.resize(size_t{16} * kTerms);
+  for (int r = 0; r < 4; ++r) {
+    const auto* words =
+        warp.At<uint32_t>(i.args[first + static_cast<size_t>(r)]);
+    for (int l = 0; l < kWarpLanes; ++l) {
+      const auto* halves = reinterpret_cast<const unsigned char*>(&words[l]);
+      const int row = l / 4 + r % 2 * 8, term = l % 4 * 2 + r / 2 * 8;
+      for (int p = 0; p < 2; ++p) {
+        out[static_cast<size_t>(row * kTerms + term + p)] =
+            ElementAt(element, halves + 2 * p);
+      }
+    }
+  }
+}
+
+// more: columns, terms, elements of a and b, a and b across, sign of a and b,
+// sums of floats, a in registers.
 template <typename T>
 void WarpgroupProduct(Warp& warp, const PendingProduct& product) {
   const Instruction& i = *product.instruction;
@@ -296,9 +318,13 @@ void WarpgroupProduct(Warp& warp, const PendingProduct& product) {
   const int terms = static_cast<int>(i.more[1]);
   // Each warp has 16 of the 64 rows.
   std::vector<double> a, b;
-  if (!Gather(warp, product.a, i.more[4] != 0, i.more[2], warp.number % 4 * 16,
-              16, terms, a) ||
-      !Gather(warp, product.b, i.more[5] != 0, i.more[3], 0, columns, terms,
+  if (i.more[9] != 0) {
+    GatherRegisters(warp, i, static_cast<size_t>(columns) / 2, i.more[2], a);
+  } else if (!Gather(warp, product.a, i.more[4] != 0, i.more[2],
+                     warp.number % 4 * 16, 16, terms, a)) {
+    return;
+  }
+  if (!Gather(warp, product.b, i.more[5] != 0, i.more[3], 0, columns, terms,
               b)) {
     return;
   }
@@ -329,10 +355,14 @@ void RunProduct(Warp& warp, const PendingProduct& product) {
 // Enqueued: shared memory and registers are read when it is waited for, which
 // is the latest that the unit may do so.
 void IssueProduct(Warp& warp, const Instruction& i, uint32_t) {
-  const size_t sums = i.args.size() - 3;
-  warp.products.open.push_back({&i, warp.At<uint64_t>(i.args[sums])[0],
-                                warp.At<uint64_t>(i.args[sums + 1])[0],
-                                warp.At<uint8_t>(i.args[sums + 2])[0] != 0});
+  // The last ones: the first operand or its last register, the second one, and
+  // whether sums are added to.
+  const size_t last = i.args.size() - 1;
+  const bool in_registers = i.more[9] != 0;
+  warp.products.open.push_back(
+      {&i, in_registers ? 0 : warp.At<uint64_t>(i.args[last - 2])[0],
+       warp.At<uint64_t>(i.args[last - 1])[0],
+       warp.At<uint8_t>(i.args[last])[0] != 0});
 }
 void CommitProducts(Warp& warp, const Instruction&, uint32_t) {
   warp.products.Commit();
@@ -360,7 +390,8 @@ bool MakeWarpgroupOperation(const Parts& opcode, const Operands& operands,
   // wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 d, a, b, p, ...
   if (opcode[1] != "mma_async" || opcode.size() != 8 || operands.size() < 4 ||
       operands[0].kind != Operand::Kind::kVector ||
-      operands[1].kind != Operand::Kind::kRegister) {
+      (operands[1].kind != Operand::Kind::kRegister &&
+       operands[1].kind != Operand::Kind::kVector)) {
     return false;
   }
   int columns = 0, terms = 0;
@@ -373,17 +404,33 @@ bool MakeWarpgroupOperation(const Parts& opcode, const Operands& operands,
   for (const Operand& one : operands[0].parts) {
     out.args.push_back(places.Place(one, ParseType("b32")));
   }
-  out.args.push_back(places.Place(operands[1], ParseType("b64")));
+  const bool in_registers = operands[1].kind == Operand::Kind::kVector;
+  if (in_registers) {
+    if (operands[1].parts.size() != 4 || ElementBytes(a) != 2) return false;
+    for (const Operand& one : operands[1].parts) {
+      out.args.push_back(places.Place(one, ParseType("b32")));
+    }
+  } else {
+    out.args.push_back(places.Place(operands[1], ParseType("b64")));
+  }
   out.args.push_back(places.Place(operands[2], ParseType("b64")));
   out.args.push_back(places.Place(operands[3], ParseType("pred")));
-  // Signs of floats, then which operands run across; integers have neither.
+  // Signs of floats, then which operands in memory run across; integers have
+  // neither.
   const auto flag = [&](size_t k, int64_t otherwise) {
     return k < operands.size() ? static_cast<int64_t>(operands[k].value)
                                : otherwise;
   };
-  out.more = {columns,    terms,      a,
-              b,          flag(6, 0), flag(7, 0),
-              flag(4, 1), flag(5, 1), opcode[5] == "f32"};
+  out.more = {columns,
+              terms,
+              a,
+              b,
+              in_registers ? 0 : flag(6, 0),
+              flag(in_registers ? 6 : 7, 0),
+              flag(4, 1),
+              flag(5, 1),
+              opcode[5] == "f32",
+              in_registers};
   out.run = IssueProduct;
   return opcode[5] == "f32" || opcode[5] == "s32";
 }

@@ -266,9 +266,9 @@ bool MakeOperation(const Parts& opcode, const Operands& operands,
     // Roundings and variants that nothing here does.
     for (const char* other :
          {"rz", "rm", "rp", "sat", "cc", "NaN", "relu", "xorsign", "ftz"}) {
-      if (part == other && !(part == "ftz" && Has(opcode, "approx"))) {
-        return false;
-      }
+      const bool known = (part == "ftz" && Has(opcode, "approx")) ||
+                         (part == "NaN" && type.kind == 'f');
+      if (part == other && !known) return false;
     }
   }
   // Amounts and positions are words; a predicate chooses.
@@ -312,6 +312,11 @@ bool MakeOperation(const Parts& opcode, const Operands& operands,
   }
   if (name == "div") return Binary<Div>(type, out);
   if (name == "rem") return BinaryInteger<Rem>(type, out);
+  if (Has(opcode, "NaN")) {
+    if (name == "min") return Binary<MinOrNan>(type, out);
+    if (name == "max") return Binary<MaxOrNan>(type, out);
+    return false;
+  }
   if (name == "min") return Binary<Min>(type, out);
   if (name == "max") return Binary<Max>(type, out);
   if (name == "and") return Logic<And>(type, out);

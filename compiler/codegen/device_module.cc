@@ -195,7 +195,9 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
   if (simulated) {
     for (llvm::Function& function : module) {
       // Functions of libm come from outside of the artifact.
-      if (function.isDeclaration() && !function.getName().starts_with("tf_")) {
+      if (function.hasLocalLinkage() ||
+          (function.isDeclaration() &&
+           !function.getName().starts_with("tf_"))) {
         continue;
       }
       function.setVisibility(llvm::GlobalValue::HiddenVisibility);

@@ -5,7 +5,6 @@
 #include "compiler/arith/analyzer.h"
 
 namespace tilefarm::arith {
-namespace {
 
 bool IsElementOf(const ir::Expr& e, const ir::StoreNode& store) {
   const auto* load = ir::As<ir::LoadNode>(e);
@@ -13,8 +12,6 @@ bool IsElementOf(const ir::Expr& e, const ir::StoreNode& store) {
          load->predicate == nullptr &&
          std::ranges::equal(load->indices, store.indices, ExprEqual);
 }
-
-}  // namespace
 
 std::optional<ScaledSum> AsScaledSum(const ir::StoreNode& store) {
   const auto* sum = ir::As<ir::BinaryNode>(store.value);

@@ -9,6 +9,10 @@
 
 namespace tilefarm::arith {
 
+// Whether the value is what the store overwrites: a load, without a predicate,
+// of the same element.
+bool IsElementOf(const ir::Expr& e, const ir::StoreNode& store);
+
 // sum[i] = sum[i] * factor + part[j], the two of one type.
 struct ScaledSum {
   ir::Expr scaled;  // sum[i] * factor

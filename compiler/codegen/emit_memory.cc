@@ -11,7 +11,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/arith/analyzer.h"
+#include "compiler/arith/scaled_sum.h"
 #include "compiler/codegen/emitter.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
@@ -395,11 +395,7 @@ llvm::Value* Emitter::EmitExtreme(const ir::StoreNode& s) {
   }
   // max(x, 0) is no reduction.
   if (ir::As<ir::FloatConstNode>(update->b) != nullptr) return nullptr;
-  const auto* old = ir::As<ir::LoadNode>(update->a);
-  if (old == nullptr || old->buffer != s.buffer || old->predicate != nullptr ||
-      !arith::ExprEqual(old->indices[0], s.indices[0])) {
-    return nullptr;
-  }
+  if (!arith::IsElementOf(update->a, s)) return nullptr;
   llvm::Value* a = Emit(update->a);
   return builder_.CreateBinaryIntrinsic(update->op == ir::BinaryOp::kMax
                                             ? llvm::Intrinsic::maximum

@@ -2,28 +2,19 @@
 #ifndef TILEFARM_COMPILER_LOWER_INDEX_MATH_H_
 #define TILEFARM_COMPILER_LOWER_INDEX_MATH_H_
 
-#include <algorithm>
-
 #include "compiler/arith/index_math.h"
+#include "compiler/arith/scaled_sum.h"
 #include "compiler/ir/stmt.h"
 
 namespace tilefarm::lower {
 
 using arith::IndexMath;
 using arith::Interval;
+using arith::IsElementOf;
 using arith::Linear;
 
 inline bool SameExpr(const ir::Expr& a, const ir::Expr& b) {
   return arith::ExprEqual(a, b);
-}
-
-// Whether the value is what the store overwrites: a load, without a predicate,
-// of the same element.
-inline bool IsElementOf(const ir::Expr& e, const ir::StoreNode& store) {
-  const auto* load = ir::As<ir::LoadNode>(e);
-  return load != nullptr && load->buffer == store.buffer &&
-         load->predicate == nullptr &&
-         std::ranges::equal(load->indices, store.indices, SameExpr);
 }
 
 // The load, without a predicate, of which the value is a cast; null: it is

@@ -41,20 +41,6 @@ std::optional<arith::ScaledSum> AsScaledSum(const StoreNest& nest) {
   return sum && IsLocal(*sum->part->buffer) ? sum : std::nullopt;
 }
 
-bool Uses(const Stmt& stmt, const ir::BufferNode* buffer) {
-  bool uses = false;
-  ir::PreOrder(stmt, [&](const Stmt& s) {
-    const auto* store = ir::As<ir::StoreNode>(s);
-    uses |= store != nullptr && store->buffer.get() == buffer;
-    return !uses;
-  });
-  ir::PostOrderExprs(stmt, [&](const Expr& e) {
-    const auto* load = ir::As<ir::LoadNode>(e);
-    uses |= load != nullptr && load->buffer.get() == buffer;
-  });
-  return uses;
-}
-
 bool Writes(const Stmt& stmt, const ir::BufferNode* buffer) {
   bool writes = false;
   ir::PreOrder(stmt, [&](const Stmt& s) {
@@ -63,6 +49,10 @@ bool Writes(const Stmt& stmt, const ir::BufferNode* buffer) {
     return !writes;
   });
   return writes;
+}
+
+bool Uses(const Stmt& stmt, const ir::BufferNode* buffer) {
+  return Writes(stmt, buffer) || ir::Loads(stmt, buffer);
 }
 
 // Whether the two buffers have the same dimensions, but for those of one

@@ -23,7 +23,7 @@ namespace {
 constexpr char kKernelPrefix[] = "tf.kernel.";
 
 // The runtime functions that the module calls are linked with it later
-// (runtime_objects.h). They clean up when the artifact is unloaded.
+// (link.h). They clean up when the artifact is unloaded.
 void UseRuntime(llvm::Module& module) {
   const std::pair<const char*, const char*> cleanups[] = {
       {"tf_rt_parallel_for", "tf_rt_parallel_shutdown"},

@@ -2,19 +2,36 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "compiler/codegen/embedded_module.h"
 #include "compiler/runtime/embedded.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Linker/Linker.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 namespace tilefarm::codegen {
 namespace {
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> ParseLibrary(
+    llvm::LLVMContext& context) {
+  const std::string_view bitcode = runtime::GpuMathBitcode();
+  auto parsed = llvm::parseBitcodeFile(
+      llvm::MemoryBufferRef(llvm::StringRef(bitcode.data(), bitcode.size()),
+                            "gpu_math"),
+      context);
+  if (!parsed) {
+    return absl::InternalError(
+        absl::StrCat("the embedded functions of GPUs do not load: ",
+                     llvm::toString(parsed.takeError())));
+  }
+  return std::move(*parsed);
+}
 
 // "sinf" -> "_Z3sinf", "pow" -> "_Z3powdd"; empty: there is none.
 std::string NameInLibrary(const llvm::Module& library, llvm::StringRef name) {
@@ -54,9 +71,8 @@ absl::Status LinkGpuMath(llvm::Module& module) {
     }
   }
   if (called.empty()) return absl::OkStatus();
-  TF_ASSIGN_OR_RETURN(
-      std::unique_ptr<llvm::Module> library,
-      ParseEmbedded(runtime::GpuMathBitcode(), module.getContext()));
+  TF_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> library,
+                      ParseLibrary(module.getContext()));
   std::vector<std::string> missing;
   for (llvm::Function* function : called) {
     const std::string name = NameInLibrary(*library, function->getName());

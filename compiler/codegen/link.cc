@@ -10,9 +10,9 @@
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "compiler/codegen/c_library.h"
-#include "compiler/codegen/runtime_objects.h"
 #include "compiler/codegen/target_machine.h"
 #include "compiler/codegen/temporary_folder.h"
+#include "compiler/runtime/embedded.h"
 #include "lld/Common/Driver.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -77,13 +77,13 @@ std::vector<std::string> CommonArguments(const fs::path& output) {
           "--build-id=none", "-o",          output.string()};
 }
 
-// Writes the objects into the folder for the linker. The runtime is as from an
-// archive: only called functions become part of the artifact.
+// Writes the objects into the folder for the linker, and the archives of the
+// runtime: only called functions become part of the artifact.
 absl::Status AddObjects(const TemporaryFolder& folder,
                         std::span<const std::string> objects,
-                        const std::vector<std::string>& runtime,
+                        std::span<const std::string_view> runtime,
                         std::vector<std::string>* arguments) {
-  const auto add = [&](const std::string& name, const std::string& bytes) {
+  const auto add = [&](const std::string& name, std::string_view bytes) {
     const fs::path file = folder / name;
     arguments->push_back(file.string());
     return WriteFile(file, bytes);
@@ -91,11 +91,9 @@ absl::Status AddObjects(const TemporaryFolder& folder,
   for (size_t i = 0; i < objects.size(); ++i) {
     TF_RETURN_IF_ERROR(add(absl::StrCat("kernel", i, ".o"), objects[i]));
   }
-  arguments->push_back("--start-lib");
   for (size_t i = 0; i < runtime.size(); ++i) {
-    TF_RETURN_IF_ERROR(add(absl::StrCat("runtime", i, ".o"), runtime[i]));
+    TF_RETURN_IF_ERROR(add(absl::StrCat("runtime", i, ".a"), runtime[i]));
   }
-  arguments->push_back("--end-lib");
   return absl::OkStatus();
 }
 
@@ -103,8 +101,6 @@ absl::Status AddObjects(const TemporaryFolder& folder,
 // functions of libm from it.
 absl::StatusOr<std::string> LinkModule(std::span<const std::string> objects,
                                        const target::Target& target) {
-  TF_ASSIGN_OR_RETURN(const std::vector<std::string>* runtime,
-                      RuntimeObjects(target));
   MutexLock lock(lld_mutex);
   TF_ASSIGN_OR_RETURN(const TemporaryFolder folder,
                       TemporaryFolder::Create(kFolderPrefix));
@@ -128,7 +124,8 @@ absl::StatusOr<std::string> LinkModule(std::span<const std::string> objects,
       "--threads=1",
       "-o",
       output.string()};
-  TF_RETURN_IF_ERROR(AddObjects(folder, objects, *runtime, &arguments));
+  const std::string_view runtime[] = {runtime::Archive(target.triple)};
+  TF_RETURN_IF_ERROR(AddObjects(folder, objects, runtime, &arguments));
   TF_RETURN_IF_ERROR(RunLld(kLinkWasm, arguments));
   return ReadFile(output);
 }
@@ -197,11 +194,14 @@ bool Mention(std::span<const std::string> objects,
 }
 
 // The runtime if an object calls it; otherwise nothing.
-absl::StatusOr<const std::vector<std::string>*> RuntimeFor(
-    std::span<const std::string> objects, const target::Target& target) {
-  static const std::vector<std::string> kNone;
-  if (!Mention(objects, kRuntimePrefixes)) return &kNone;
-  return RuntimeObjects(target, Mention(objects, kGpuPrefixes));
+std::vector<std::string_view> RuntimeFor(std::span<const std::string> objects,
+                                         const target::Target& target) {
+  if (!Mention(objects, kRuntimePrefixes)) return {};
+  std::vector<std::string_view> runtime = {runtime::Archive(target.triple)};
+  if (Mention(objects, kGpuPrefixes)) {
+    runtime.push_back(runtime::GpuArchive(target.triple));
+  }
+  return runtime;
 }
 
 // Makes hidden symbols local.
@@ -225,8 +225,6 @@ absl::StatusOr<std::string> Localized(const std::string& object) {
 absl::StatusOr<std::string> LinkSharedObject(
     std::span<const std::string> objects, const target::Target& target) {
   if (target.is_webassembly()) return LinkModule(objects, target);
-  TF_ASSIGN_OR_RETURN(const std::vector<std::string>* runtime,
-                      RuntimeFor(objects, target));
   MutexLock lock(lld_mutex);
   TF_ASSIGN_OR_RETURN(const std::vector<std::string>* stubs,
                       StubLibraries(target));
@@ -235,7 +233,8 @@ absl::StatusOr<std::string> LinkSharedObject(
   std::vector<std::string> arguments = CommonArguments(folder / "kernel.so");
   arguments.insert(arguments.end(),
                    {"-z", "defs", "--as-needed", "-Bsymbolic"});
-  TF_RETURN_IF_ERROR(AddObjects(folder, objects, *runtime, &arguments));
+  TF_RETURN_IF_ERROR(
+      AddObjects(folder, objects, RuntimeFor(objects, target), &arguments));
   for (size_t i = 0; i < stubs->size(); ++i) {
     const fs::path stub = folder / absl::StrCat("stub", i, ".so");
     TF_RETURN_IF_ERROR(WriteFile(stub, (*stubs)[i]));
@@ -250,8 +249,6 @@ absl::StatusOr<std::string> LinkArchive(std::span<const std::string> objects,
   if (target.is_webassembly()) {
     return absl::InvalidArgumentError("wasm32 has modules, no archives");
   }
-  TF_ASSIGN_OR_RETURN(const std::vector<std::string>* runtime,
-                      RuntimeFor(objects, target));
   std::string linked;
   {
     MutexLock lock(lld_mutex);
@@ -260,7 +257,8 @@ absl::StatusOr<std::string> LinkArchive(std::span<const std::string> objects,
     const fs::path output = folder / "kernel.o";
     std::vector<std::string> arguments = {"--relocatable", "--threads=1", "-o",
                                           output.string()};
-    TF_RETURN_IF_ERROR(AddObjects(folder, objects, *runtime, &arguments));
+    TF_RETURN_IF_ERROR(
+        AddObjects(folder, objects, RuntimeFor(objects, target), &arguments));
     TF_RETURN_IF_ERROR(RunLld(kLinkElf, arguments));
     TF_ASSIGN_OR_RETURN(linked, ReadFile(output));
   }

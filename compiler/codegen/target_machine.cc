@@ -43,7 +43,7 @@ void UseShortPointers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(llvm_options_mutex) {
 
 absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
     const target::Target& target) {
-  if (!target.is_gpu() && runtime::Bitcode(target.triple).empty()) {
+  if (!target.is_gpu() && runtime::Archive(target.triple).empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("code generation for target kind '", target.kind,
                      "' is not part of this build"));

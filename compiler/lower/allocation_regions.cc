@@ -310,7 +310,7 @@ std::vector<Access> AccessesOf(const ir::BufferNode* buffer,
 }
 
 std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
-                               size_t depth, bool all_threads) {
+                               size_t depth, RegionOptions options) {
   Box box;
   for (const Expr& index : access.indices) {
     Linear fixed, inner;
@@ -321,7 +321,8 @@ std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
       ir::PostOrderExprs(atom, [&](const Expr& e) {
         loads |= e->kind == ir::ExprKind::kLoad;
         for (size_t i = 0; i < access.loops.size(); ++i) {
-          if (i <= depth && !(all_threads && IsThreadLoop(*access.loops[i]))) {
+          if (i <= depth &&
+              !(options.all_threads && IsThreadLoop(*access.loops[i]))) {
             continue;
           }
           varies |= e.get() == access.loops[i]->var.get();
@@ -332,7 +333,9 @@ std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
     }
     Interval reach = math.Bounds(inner);
     if (!reach.bounded()) return std::nullopt;
-    if (all_threads) reach.hi = LastAccessed(math, access, inner, reach);
+    if (options.within_conditions) {
+      reach.hi = LastAccessed(math, access, inner, reach);
+    }
     fixed.constant += reach.lo;
     box.first.push_back(std::move(fixed));
     box.extent.push_back(reach.hi - reach.lo + 1);

@@ -62,10 +62,15 @@ struct Box {
 };
 
 // The elements of an access in one iteration of loops[0..depth], in terms of
-// those loops; nullopt if they are not a box. `all_threads`: in that iteration
-// of all threads of a block.
+// those loops; nullopt if they are not a box.
+struct RegionOptions {
+  bool all_threads = false;  // in that iteration of all threads of a block
+  // Without the end of which the access's conditions say that it does not
+  // happen.
+  bool within_conditions = false;
+};
 std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
-                               size_t depth, bool all_threads);
+                               size_t depth, RegionOptions options);
 
 // The box of which the loops inside of loops[0..depth] access every element,
 // where the access's conditions hold; nullopt: unknown.

@@ -95,7 +95,9 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
     std::optional<Box> all;
     std::vector<std::vector<Linear>> offsets(buffer->shape.size());
     for (const Access& access : accesses) {
-      auto box = RegionBelow(math, access, depth, /*all_threads=*/false);
+      // Of the threads that read what is shared, the last ones may have less.
+      auto box = RegionBelow(math, access, depth,
+                             {.within_conditions = shared && !access.store});
       // Nobody reads what an iteration stores anywhere in its own copy.
       if (!box && !read) box = WholeBox(*buffer);
       if (!box) {
@@ -123,7 +125,10 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
                  });
       }
       // What is shared has room for every thread's part.
-      if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/true);
+      if (shared) {
+        box = RegionBelow(math, access, depth,
+                          {.all_threads = true, .within_conditions = true});
+      }
       owned &= box.has_value();
       if (!owned) break;
       for (size_t d = 0; d < box->offset.size(); ++d) {

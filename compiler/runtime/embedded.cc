@@ -6,28 +6,25 @@ namespace tilefarm::runtime {
 
 namespace {
 
-std::vector<std::string_view> Find(std::string_view triple,
-                                   std::string_view part) {
-  std::vector<std::string_view> modules;
-  for (const EmbeddedModule& module : kEmbeddedModules) {
-    if (module.triple == triple && module.part == part) {
-      modules.emplace_back(reinterpret_cast<const char*>(module.bytes),
-                           module.size);
+std::string_view Find(std::string_view triple, std::string_view part) {
+  for (const EmbeddedFile& file : kEmbeddedFiles) {
+    if (file.triple == triple && file.part == part) {
+      return {reinterpret_cast<const char*>(file.bytes), file.size};
     }
   }
-  return modules;
+  return {};
 }
 
 }  // namespace
 
-std::vector<std::string_view> Bitcode(std::string_view triple) {
+std::string_view Archive(std::string_view triple) {
   return Find(triple, "kernels");
 }
 
-std::vector<std::string_view> GpuBitcode(std::string_view triple) {
+std::string_view GpuArchive(std::string_view triple) {
   return Find(triple, "gpu");
 }
 
-std::string_view GpuMathBitcode() { return Find("nvptx64", "math").front(); }
+std::string_view GpuMathBitcode() { return Find("nvptx64", "math"); }
 
 }  // namespace tilefarm::runtime

@@ -60,14 +60,16 @@ absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
 }  // namespace
 
 absl::StatusOr<bool> MoveWithoutRepeats(Schedule& schedule, BlockRv block,
-                                        LoopRv loop) {
+                                        LoopRv loop, double padding) {
   Schedule attempt = schedule;
   TF_ASSIGN_OR_RETURN(const int64_t work, Iterations(attempt, block));
   if (!attempt.ComputeAt(block, loop, /*preserve_unit_loops=*/true).ok()) {
     return false;
   }
   TF_ASSIGN_OR_RETURN(const int64_t moved, Iterations(attempt, block));
-  if (moved != work) return false;
+  if (static_cast<double>(moved) > static_cast<double>(work) * padding) {
+    return false;
+  }
   schedule = std::move(attempt);
   return true;
 }

@@ -92,7 +92,7 @@ inline constexpr char kVectorTiles[] = "SSRSRSV";
 // The structure of a block tiled for GPUs: blocks, warps and lanes of spatial
 // loops; fetches below the first reduce loops; registers.
 inline constexpr char kThreadTiles[] = "SSSRRSRS";
-// Of a block tiled for the tensor cores of GPUs.
+// Of a block tiled by warps of GPUs, for tensor cores or in a chain.
 inline constexpr char kWarpTiles[] = "SSSSRRRS";
 // On a block that copies a buffer to have another order of its dimensions: it
 // stays a kernel of its own.
@@ -122,10 +122,12 @@ absl::Status InlineProducers(schedule::Schedule& schedule,
                              bool (*which)(const ir::BlockNode& producer));
 
 // Computes the block below the loop; false, and nothing is changed, if that is
-// illegal or would compute anything twice.
+// illegal or would compute anything twice. `padding`: iterations with those of
+// tiles that the block's rows do not fill, over those without.
 absl::StatusOr<bool> MoveWithoutRepeats(schedule::Schedule& schedule,
                                         schedule::BlockRv block,
-                                        schedule::LoopRv loop);
+                                        schedule::LoopRv loop,
+                                        double padding = 1);
 
 // Samples the tiles of the loop; the last one may have a guarded tail.
 // `reduces`: no tails for short loops, which fit one level as a whole.

@@ -6,6 +6,8 @@ namespace {
 struct Row {
   std::string_view architecture;
   int number;
+  // Of V100, Xavier, T4, A100, A40, Orin, RTX 4090, H100.
+  int multiprocessors;
   int threads;
   int blocks;
   int shared_kib;        // of a multiprocessor
@@ -14,15 +16,15 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"sm_70", 70, 2048, 32, 96, 96},
-    {"sm_72", 72, 2048, 32, 96, 96},
-    {"sm_75", 75, 1024, 16, 64, 64},
-    {"sm_80", 80, 2048, 32, 164, 163, true},
-    {"sm_86", 86, 1536, 16, 100, 99, true},
-    {"sm_87", 87, 1536, 16, 164, 163, true},
-    {"sm_89", 89, 1536, 24, 100, 99, true},
-    {"sm_90", 90, 2048, 32, 228, 227, true},
-    {"sm_90a", 90, 2048, 32, 228, 227, true},
+    {"sm_70", 70, 80, 2048, 32, 96, 96},
+    {"sm_72", 72, 8, 2048, 32, 96, 96},
+    {"sm_75", 75, 40, 1024, 16, 64, 64},
+    {"sm_80", 80, 108, 2048, 32, 164, 163, true},
+    {"sm_86", 86, 84, 1536, 16, 100, 99, true},
+    {"sm_87", 87, 16, 1536, 16, 164, 163, true},
+    {"sm_89", 89, 128, 1536, 24, 100, 99, true},
+    {"sm_90", 90, 132, 2048, 32, 228, 227, true},
+    {"sm_90a", 90, 132, 2048, 32, 228, 227, true},
 };
 
 // A kernel of OpenCL may have fewer threads than its device, because of its
@@ -73,6 +75,7 @@ std::optional<GpuLimits> CudaLimits(std::string_view architecture) {
     if (row.architecture != architecture) continue;
     GpuLimits limits;
     limits.architecture = row.number;
+    limits.multiprocessors = row.multiprocessors;
     limits.threads = row.threads;
     limits.blocks = row.blocks;
     limits.async_copies = row.async_copies;

@@ -23,6 +23,7 @@ struct GpuLimits {
   int block_threads = 1024;         // most threads of a block
   int64_t block_shared = 48 << 10;  // most shared memory of a block
   int thread_registers = 255;
+  int multiprocessors = 108;  // of a usual model; others have fewer or more
   // Of a multiprocessor, shared by the blocks that are resident on it.
   int registers = 64 << 10;
   int threads = 2048;

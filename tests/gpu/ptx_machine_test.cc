@@ -17,6 +17,7 @@ namespace tilefarm::ptx {
 namespace {
 
 using ::testing::ContainsRegex;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 // One allocation.
@@ -137,6 +138,39 @@ TEST(PtxMachine, CopiesArriveWhenTheyAreWaitedFor) {
     EXPECT_TRUE(std::isnan(early.values[i]));
     EXPECT_TRUE(std::isnan(wrong_count.values[i]));
   }
+}
+
+TEST(PtxMachine, ComparesHalvesOfWordsApart) {
+  // The thread's number and 2 with 3 and 1, as float16.
+  const std::string compare =
+      "\tcvt.rn.f16.u32 %rs1, %r1;\n\tmov.b16 %rs2, 16384;\n"
+      "\tmov.b32 %r5, {%rs1, %rs2};\n\tmov.b32 %r6, 1006649856;\n";
+  const std::string store =
+      "\tselp.f32 %f1, 0f3F800000, 0f00000000, %p1;\n"
+      "\tselp.f32 %f2, 0f40000000, 0f00000000, %p2;\n"
+      "\tadd.rn.f32 %f1, %f1, %f2;\n\tst.global.f32 [%rd3], %f1;\n";
+  Buffer above(Iota(32)), joined(Iota(32));
+  Execute(compare + "\tsetp.gt.f16x2 %p1|%p2, %r5, %r6;\n" + store, above, 32);
+  Execute(compare + "\tsetp.lt.u32 %p3, %r1, 8;\n" +
+              "\tsetp.gt.and.f16x2 %p1|%p2, %r5, %r6, %p3;\n" + store,
+          joined, 32);
+  for (size_t i = 0; i < 32; ++i) {
+    const float expected = i > 3 ? 3 : 2;
+    EXPECT_EQ(above.values[i], expected) << i;
+    EXPECT_EQ(joined.values[i], i < 8 ? expected : 0) << i;
+  }
+}
+
+TEST(PtxMachine, AddressesOfNamesHaveOffsets) {
+  Buffer buffer(Iota(32));
+  Execute(
+      "\tsetp.lt.u32 %p1, %r1, 0;\n"
+      "\t@%p1 ld.shared.f32 %f1, [s+-4];\n"
+      "\tmov.f32 %f1, 0f40E00000;\n\tst.shared.f32 [s+8], %f1;\n"
+      "\tadd.s32 %r5, %r2, 12;\n\tld.shared.f32 %f2, [%r5+-4];\n"
+      "\tst.global.f32 [%rd3], %f2;\n",
+      buffer, 32);
+  EXPECT_THAT(buffer.values, Each(7.0F));
 }
 
 TEST(PtxMachine, CountsWavefrontsAndSectors) {

@@ -199,8 +199,14 @@ FAULTS = [
      "value = ir::FloorMod(value, ir::IntConst(above / digit.scale));",
      "value = ir::FloorMod(value, ir::IntConst(above));"),
     ("shared-parts-of-threads", LOWER + "place_allocations.cc",
-     "if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/true);",
-     "if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/false);"),
+     "{.all_threads = true, .within_conditions = true}",
+     "{.all_threads = false, .within_conditions = true}"),
+    ("shared-last-threads", LOWER + "allocation_regions.cc",
+     "return last < reach.lo ? reach.hi : std::min(last, reach.hi);",
+     "return last <= reach.lo ? reach.hi : std::min(last - 1, reach.hi);"),
+    ("shared-read-ends", LOWER + "allocation_regions.cc",
+     "      reach.hi = LastAccessed(math, access, inner, reach);",
+     "      reach.hi = std::max(reach.lo, LastAccessed(math, access, inner, reach) - 2);"),
     ("shared-overlap", LOWER + "split_kernels.cc",
      "RoundUp(begin + bytes, ir::kSharedAlignment);",
      "RoundUp(begin + bytes / 2, ir::kSharedAlignment);"),
@@ -288,7 +294,8 @@ def commands(arguments):
            "--traces", "2", "--no-shrink"] for seed in FOUND),
         # Convolutions and attention large enough for warpgroups.
         *(["ctest", test, "tune-opt", "tunec", "fake_cuda"]
-          for test in ("gpu_wgmma_conv_test", "gpu_wgmma_attention_test")),
+          for test in ("gpu_wgmma_conv_test", "gpu_wgmma_attention_test",
+                       "gpu_thread_chain_test")),
     ]
 
 

@@ -26,7 +26,8 @@ TARGET = "sm_90a"
 LOWEST = -3.4028234663852886e+38
 
 # heads 0: the tensors have no such dimension. scale: of the differences from a row's
-# largest score. mask: is added to the scores. rounds: to the type of the operands.
+# largest score. mask: is added to the scores, where they are read, or with "block" by one of
+# its own. rounds: to the type of the operands.
 Attention = collections.namedtuple(
     "Attention", "heads queries keys depth columns dtype scale mask rounds",
     defaults=["float16", None, False, False])
@@ -70,7 +71,9 @@ def program(c):
     some = "S" * len(heads)
     scores = ", ".join(map(str, heads + [c.queries, c.keys]))
     rows = ", ".join(map(str, heads + [c.queries])) + ","
-    score = f"S[{h}{a}, {b}]" + (f" + A[{a}, {b}]" if c.mask else "")
+    masked = f"S[{h}{a}, {b}] + A[{a}, {b}]"
+    score = (f"B[{h}{a}, {b}]" if c.mask == "block" else
+             masked if c.mask else f"S[{h}{a}, {b}]")
     power = f"{score} - M[{h}{a}]"
     if c.scale:
         power = f"({power}) * T.float32({c.scale})"
@@ -86,6 +89,8 @@ def program(c):
         f'    E = T.alloc_buffer(({scores}), "float32")',
         f'    D = T.alloc_buffer(({rows}), "float32")',
         f'    P = T.alloc_buffer(({scores}), "{c.dtype}")']
+    if c.mask == "block":
+        lines.append(f'    B = T.alloc_buffer(({scores}), "float32")')
     if c.rounds:
         lines.append(f'    R = T.alloc_buffer({o}, "float32")')
 
@@ -96,6 +101,8 @@ def program(c):
 
     each = heads + [c.queries, c.keys]
     lines += product("S", "S", [c.queries, c.keys, c.depth], f"Q[{h}{a}, {d}]", f"K[{h}{b}, {d}]")
+    if c.mask == "block":
+        lines += block("B", each, some + "SS", f"B[{h}{a}, {b}] = {masked}")
     lines += block("M", each, some + "SR", f"M[{h}{a}] = T.max(M[{h}{a}], {score})",
                    f"M[{h}{a}] = T.float32({LOWEST})")
     lines += block("E", each, some + "SS", f"E[{h}{a}, {b}] = T.exp({power})")

@@ -3,7 +3,8 @@
 shared memory, sectors of global memory.
 
   gpu_counters.py PROGRAM.py... [--target cuda:sm_90a] [--trace FILE | --draw N]
-                  [--blocks 2] [--lines N] [--ptxas FILE]
+                  [--blocks 2] [--lines N] [--ptxas FILE] [--allow-rounding]
+  gpu_counters.py MODEL.onnx... [--top 20]   with MODEL.npz (models.py) beside it
 
 The PTX is executed by the driver of the tests (tests/gpu/fake_cuda.h), of large
 grids only some blocks. For each kernel:
@@ -18,6 +19,11 @@ grids only some blocks. For each kernel:
 
 --lines N also prints the N instructions with the most lost wavefronts or
 sectors, and of all pipes.
+
+The last line has bounds of the time: what its busiest pipes need for the blocks
+of one multiprocessor, its sectors from the second-level cache, a launch; and what
+a warp alone waits for results. They show where to look, and are no times. Of a
+model: the kernels in which it would spend the most time by the larger of both.
 """
 
 import argparse
@@ -99,6 +105,30 @@ def registers_of(ptxas, ptx, model):
     return dict(zip(names, map(int, re.findall(r"Used (\d+) reg", made.stderr))))
 
 
+def counting(args, counters):
+    """The environment of a process whose kernels are counted."""
+    return os.environ | {
+        "TILEFARM_CUDA_DRIVER": str(args.build / "tests/gpu/new/libcuda.so.1"),
+        "TILEFARM_PTXAS": "", "TILEFARM_NVJITLINK": "",
+        "FAKE_CUDA_COUNTERS": str(counters),
+        "FAKE_CUDA_COUNTED_BLOCKS": str(args.blocks),
+        "FAKE_CUDA_MEMORY": str(16 << 30)}
+
+
+def rounding_of(args):
+    return ["--allow-rounding"] if args.allow_rounding else []
+
+
+def launches_of(text):
+    decoder = json.JSONDecoder()
+    launches = []
+    while text.strip():
+        launch, end = decoder.raw_decode(text)
+        text = text[end:].lstrip()
+        launches.append(launch)
+    return launches
+
+
 def run_in_child(library, sizes):
     buffers = [ctypes.create_string_buffer(size + 64) for size in sizes]
     failure = artifacts.call(library, *buffers)
@@ -110,7 +140,7 @@ def count(args, program):
     tune_opt = [args.build / "bin/tune-opt", program, f"--target={args.target}"]
     schedule = (["--trace", args.trace] if args.trace else
                 ["--draw", str(args.draw)] if args.draw else
-                ["--default", "--allow-rounding"])
+                ["--default", *rounding_of(args)])
     made = subprocess.run([*tune_opt, *schedule, "--stage=asm"],
                           capture_output=True, text=True)
     if made.returncode != 0:
@@ -126,27 +156,124 @@ def count(args, program):
                                    capture_output=True, text=True)
             trace.write_text(drawn.stdout)
         counters = pathlib.Path(folder, "counters")
-        driver = args.build / "tests/gpu/new/libcuda.so.1"
-        environment = os.environ | {
-            "TILEFARM_CUDA_DRIVER": str(driver), "TILEFARM_PTXAS": "",
-            "TILEFARM_NVJITLINK": "", "FAKE_CUDA_COUNTERS": str(counters),
-            "FAKE_CUDA_COUNTED_BLOCKS": str(args.blocks),
-            "FAKE_CUDA_MEMORY": str(16 << 30)}
+        environment = counting(args, counters)
         subprocess.run([args.build / "bin/tunec", program, "--target",
                         args.target, "-o", library,
-                        *(["--trace", trace] if trace else ["--allow-rounding"])],
+                        *(["--trace", trace] if trace else rounding_of(args))],
                        check=True, env=environment, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
         sizes = ",".join(map(str, parameters(program)))
         subprocess.run([sys.executable, __file__, "--call", library, sizes],
                        check=True, env=environment)
-        text = counters.read_text()
-    decoder = json.JSONDecoder()
+        launches = launches_of(counters.read_text())
     print(f"{program.stem}, {args.target}")
-    while text.strip():
-        launch, end = decoder.raw_decode(text)
-        text = text[end:].lstrip()
+    for launch in launches:
         report(launch, registers, args.lines)
+
+
+# Of an H100: cycles a second, what its second-level cache delivers, and what a
+# kernel of a graph takes at least.
+CLOCK, CACHE_RATE, LAUNCH = 1.7e9, 5.5e12, 2e-6
+# Cycles until results are there ("Dissecting the NVIDIA Hopper Architecture
+# through Microbenchmarking"); of the rest 4.
+FETCH = 500
+LATENCIES = {"ld.global": FETCH, "ld.shared": 30, "ldmatrix": 33, "bar": 30, "shfl": 25, "mma": 33,
+             "ex2": 18, "rcp": 18, "rsqrt": 18, "sqrt": 18, "lg2": 18}
+WITHOUT_RESULT = ("st", "bar", "cp", "bra", "ret", "red", "mbarrier")
+
+
+def waits_of(launch):
+    """Cycles of one warp alone: in the order of the text, each instruction when
+    what it reads is there. Copies that N other groups may follow have the time of
+    N average parts between waits."""
+    now, total = 0.0, 0.0
+    copies = []
+    ready = {}
+    warps = -(-math.prod(launch["threads"]) // 32)
+    for entry in launch["instructions"]:
+        opcode = opcode_of(entry["text"])
+        before = now
+        registers = re.findall(r"%[a-z]+\d+", entry["text"])
+        name = opcode.split(".")[0]
+        latency = next((cycles for prefix, cycles in LATENCIES.items()
+                        if opcode.startswith(prefix)), 4)
+        results = 0
+        if name not in WITHOUT_RESULT and registers:
+            operands = entry["text"].split(opcode, 1)[1].lstrip()
+            first = operands.split("}")[0] if operands.startswith("{") else (
+                operands.split(",")[0])
+            results = len(re.findall(r"%[a-z]+\d+", first))
+        guard = 1 if entry["text"].startswith("@") else 0
+        sources = registers[:guard] + registers[guard + results:]
+        now = max([now, *(ready.get(register, 0) for register in sources)]) + 1
+        if name in WITHOUT_RESULT:
+            now += latency - 4 if latency > 4 else 0
+        for register in registers[guard:guard + results]:
+            ready[register] = now + latency
+        total += (now - before) * entry["warps"]
+        if opcode.startswith(("cp.async.wait_group", "mbarrier.try_wait")):
+            group = re.search(r"wait_group\s+(\d+)", entry["text"])
+            copies.append((entry["warps"], int(group[1]) if group else 1))
+    part = total / max(sum(executed for executed, _ in copies), 1)
+    total += sum(executed * max(FETCH / max(behind, 1) - part, 0)
+                 for executed, behind in copies)
+    return total / launch["blocks"] / warps
+
+
+def seconds_of(launch):
+    """Bounds of one launch, of pipes, "cache" and "launch", and a warp's waits."""
+    pipes = collections.Counter()
+    sectors = 0
+    for entry in launch["instructions"]:
+        opcode = opcode_of(entry["text"])
+        for pipe, cycles in cycles_of(opcode, entry):
+            pipes[pipe] += cycles / launch["blocks"]
+        sectors += entry.get("sectors", 0) / launch["blocks"]
+    grid = math.prod(launch["grid"])
+    rounds = math.ceil(grid / MULTIPROCESSORS)
+    bounds = {pipe: rounds * cycles / CLOCK for pipe, cycles in pipes.items()}
+    bounds["cache"] = sectors * 32 * grid / CACHE_RATE
+    bounds["launch"] = LAUNCH
+    return bounds, waits_of(launch) / CLOCK
+
+
+def count_model(args, model):
+    import numpy
+    record = numpy.load(model.with_suffix(".npz"))
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = []
+        for key in record.files:
+            if key.startswith("in_"):
+                numpy.save(pathlib.Path(folder, key + ".npy"), record[key])
+                inputs.append(f"{key[3:]}={folder}/{key}.npy")
+        counters = pathlib.Path(folder, "counters")
+        subprocess.run([args.build / "bin/tunec", model, "--target", args.target,
+                        "-o", pathlib.Path(folder, "model.so"),
+                        *rounding_of(args),
+                        *[word for i in inputs for word in ("--run", i)]],
+                       check=True, env=counting(args, counters),
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        launches = launches_of(counters.read_text())
+    kernels = collections.defaultdict(list)
+    for launch in launches:
+        kernels[launch["kernel"]].append((*seconds_of(launch), launch))
+    spent = {name: (sum(max(bounds.values()) for bounds, _, _ in runs),
+                    sum(max(waits, *bounds.values()) for bounds, waits, _ in runs))
+             for name, runs in kernels.items()}
+    print(f"{model.stem}, {args.target}: {len(launches)} launches, "
+          f"{1e3 * sum(s[0] for s in spent.values()):.3f} ms, with waits "
+          f"{1e3 * sum(s[1] for s in spent.values()):.3f} ms")
+    for name in sorted(spent, key=lambda n: -spent[n][1])[:args.top]:
+        bounds, waits, launch = kernels[name][0]
+        print(f"  {1e6 * spent[name][1]:7.1f} us, {len(kernels[name])} times "
+              f"{bounds_text(bounds, waits)}: {math.prod(launch['grid'])} x "
+              f"{math.prod(launch['threads'])}, {name}")
+
+
+def bounds_text(bounds, waits):
+    first = sorted(bounds.items(), key=lambda b: -b[1])[:3]
+    return ", ".join(f"{what} {1e6 * seconds:.1f}"
+                     for what, seconds in [*first, ("waits", waits)])
 
 
 def residents(launch, registers):
@@ -182,6 +309,7 @@ def report(launch, registers, lines):
         f"{sums['wavefronts'] / max(sums['least_wavefronts'], 1):.2f}, sectors "
         f"{sums['sectors'] / max(sums['least_sectors'], 1):.2f} "
         f"({sums['sectors'] * 32 / launch['blocks']:.0f} B a block)",
+        "    us: " + bounds_text(*seconds_of(launch)),
     ]
     print("\n".join(cells))
 
@@ -215,12 +343,15 @@ def main():
     parser.add_argument("--draw", type=int)
     parser.add_argument("--blocks", type=int, default=2)
     parser.add_argument("--lines", type=int, default=0)
+    parser.add_argument("--top", type=int, default=20)
+    parser.add_argument("--allow-rounding", action="store_true",
+                        help="of default schedules, as tunec has it")
     parser.add_argument("--ptxas", default=artifacts.find_ptxas())
     parser.add_argument("--build", type=pathlib.Path,
                         default=ROOT / "build/release")
     args = parser.parse_args()
     for program in args.programs:
-        count(args, program)
+        (count_model if program.suffix == ".onnx" else count)(args, program)
         sys.stdout.flush()
     return 0
 

@@ -1,5 +1,5 @@
-// Attention by warpgroups: what its rule draws is compiled, and what a trace
-// that says something else is refused for.
+// Attention as one kernel: by warpgroups, what its rule draws is compiled, and
+// what a trace that says something else is refused for; and by threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
 #include "base/status_macros.h"
 #include "compiler/ir/parser.h"
@@ -21,6 +22,7 @@ namespace tilefarm::space {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // $0 queries, $1 keys; $2 numbers of each, and $3 of a value.
 constexpr char kAttention[] = R"(
@@ -189,6 +191,73 @@ TEST_F(GpuChainTest, OtherTargetsUseWarps) {
                                         ir::FloatRule::kMayDiffer);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   EXPECT_THAT(schedule->trace().Print(), HasSubstr(R"(ann_val="mma")"));
+}
+
+// Chains for threads: by default, with floats as the program has them.
+class GpuThreadChainTest : public GpuChainTest {
+ protected:
+  void SetUp() override {}
+
+  // Of the default schedule.
+  static int Kernels(const ir::IRModule& module) {
+    const auto schedule = DefaultSchedule(module, GpuTarget("cuda:sm_90a"),
+                                          ir::FloatRule::kAsWritten);
+    EXPECT_TRUE(schedule.ok()) << schedule.status();
+    const std::string trace = schedule->trace().Print();
+    EXPECT_THAT(trace, Not(HasSubstr(R"(ann_val="mma)")));
+    const std::vector<std::string> parts =
+        absl::StrSplit(trace, R"("blockIdx.x")");
+    return static_cast<int>(parts.size()) - 1;
+  }
+  // In float32, which tensor cores round.
+  static ir::IRModule Floats(const std::array<int, 4>& sizes) {
+    const auto module = ir::ParseModule(absl::StrReplaceAll(
+        absl::Substitute(kAttention, sizes[0], sizes[1], sizes[2], sizes[3]),
+        {{"float16", "float32"}}));
+    EXPECT_TRUE(module.ok()) << module.status();
+    return *module;
+  }
+};
+
+TEST_F(GpuThreadChainTest, AttentionIsOneKernel) {
+  for (const auto& sizes :
+       std::vector<std::array<int, 4>>{{4096, 512, 64, 64},
+                                       {197, 197, 64, 64},
+                                       {50, 77, 20, 18},
+                                       {16384, 128, 128, 128}}) {
+    EXPECT_EQ(Kernels(Floats(sizes)), 1) << ::testing::PrintToString(sizes);
+  }
+}
+
+// Tiles of 8 rows would read all of K and V for each.
+TEST_F(GpuThreadChainTest, MuchWorkOfFewRowsIsSeveral) {
+  EXPECT_GT(Kernels(Floats({256, 4096, 512, 512})), 1);
+}
+
+TEST_F(GpuThreadChainTest, ScoresNeedRoom) {
+  EXPECT_GT(Kernels(Floats({64, 65536, 16, 16})), 1);
+}
+
+// Whatever rows, warps and terms are drawn.
+TEST_F(GpuThreadChainTest, DrawsAreCompiled) {
+  module_ = Floats({37, 45, 20, 18});
+  const auto space =
+      DesignSpace::Create(module_.Find("main"), GpuTarget("cuda:sm_75"));
+  ASSERT_TRUE(space.ok()) << space.status();
+  Rng rng(20261130);
+  int chains = 0;
+  for (int i = 0; i < 40; ++i) {
+    const auto candidate = (*space)->Sample(rng);
+    ASSERT_TRUE(candidate.ok()) << candidate.status();
+    const auto applied = (*space)->Apply(*candidate);
+    if (!applied.ok()) continue;
+    const std::string trace = applied->trace().Print();
+    if (!absl::StrContains(trace, R"("threadIdx.y")")) continue;
+    ++chains;
+    const absl::Status compiled = Compile(trace, "cuda:sm_75");
+    EXPECT_TRUE(compiled.ok()) << compiled << trace;
+  }
+  EXPECT_GE(chains, 5);
 }
 
 }  // namespace

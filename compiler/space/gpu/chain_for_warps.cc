@@ -11,6 +11,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/gpu/row_chain.h"
 #include "compiler/space/gpu/warp_tiles.h"
 #include "compiler/space/postprocs.h"
 
@@ -28,10 +29,6 @@ constexpr int64_t kMostStages = 3;
 constexpr int64_t kDefaultTileRows = 2, kDefaultRowWarps = 2,
                   kDefaultColumnWarps = 4, kDefaultTileColumns = 4,
                   kDefaultSteps = 2, kDefaultStages = 2;
-// Rows of results may take this part of a block's shared memory, in eighths;
-// the rest is for operands.
-constexpr int64_t kRowsShare = 6;
-
 // What all products of a chain share.
 struct ChainTile {
   ExprRv row_warps, rows, column_warps;
@@ -71,9 +68,10 @@ absl::StatusOr<std::vector<LoopRv>> SplitTerms(Schedule& schedule, LoopRv loop,
 
 // Tiles the last product: blocks have some rows and all columns, so that
 // nothing of the chain is computed twice. Returns the loop of blocks.
-absl::StatusOr<LoopRv> TileLast(const RuleContext& context, Schedule& schedule,
-                                BlockRv block, const WarpProductSite& product,
-                                ChainTile& tile) {
+absl::StatusOr<LoopRv> TileLastProduct(const target::GpuLimits& limits,
+                                       Schedule& schedule, BlockRv block,
+                                       const WarpProductSite& product,
+                                       ChainTile& tile) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const BlockLoops views, ViewLoops(schedule, block));
   const int64_t m = IterExtent(node->iters[product.rows]);
@@ -84,7 +82,7 @@ absl::StatusOr<LoopRv> TileLast(const RuleContext& context, Schedule& schedule,
     return absl::FailedPreconditionError("no tiles divide it");
   }
   // The scores of a tile's rows, as float32.
-  const int64_t room = context.target.gpu->block_shared * kRowsShare / 8;
+  const int64_t room = limits.block_shared * kRowsShare / 8;
   int64_t row_warps = PowerOf(m / (2 * kUnitRows), kMostRowWarps);
   int64_t rows = PowerOf(m / kUnitRows / row_warps, kMostTileRows);
   while (kUnitRows * rows * row_warps * terms * 4 > room) {
@@ -142,8 +140,10 @@ absl::StatusOr<LoopRv> TileLast(const RuleContext& context, Schedule& schedule,
 }
 
 // Tiles a product below the loop of blocks, by the same rows.
-absl::Status TileInner(Schedule& schedule, BlockRv block,
-                       const WarpProductSite& product, const ChainTile& tile) {
+absl::Status TileInnerProduct(Schedule& schedule, BlockRv block,
+                              const WarpProductSite& product,
+                              const ChainTile& tile,
+                              std::optional<BlockRv> writer) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_RETURN_IF_ERROR(
       schedule.Annotate(block, kTilingStructure, ir::Attr(kWarpTiles)));
@@ -185,117 +185,40 @@ absl::Status TileInner(Schedule& schedule, BlockRv block,
   }
   TF_ASSIGN_OR_RETURN(const BoundWarps bound,
                       Bind(schedule, loops, *product.unit, /*blocks=*/false));
-  TF_ASSIGN_OR_RETURN(const BlockRv copy,
-                      schedule.CacheWrite(block, 0, "local"));
-  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(copy, bound.lanes,
-                                               /*preserve_unit_loops=*/true));
-  TF_RETURN_IF_ERROR(schedule.SetScope(copy, 0, "shared"));
   // Lanes of a warp store 8 rows of 8 columns: rows lie 8 banks apart.
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr stored, schedule.Get(copy));
-  TF_RETURN_IF_ERROR(schedule.StorageAlign(
-      copy, 0, static_cast<int>(stored->writes[0].region.size()) - 2, 32, 8));
+  TF_RETURN_IF_ERROR(
+      StoreShared(schedule, block, writer, bound.lanes, /*banks_apart=*/8));
   return FetchOperands(schedule, block, product, bound.fetches);
 }
 
-// A warp for each row, of which each lane combines some elements.
-absl::Status ReduceRows(Schedule& schedule, BlockRv block,
-                        const ChainTile& tile, int64_t lanes) {
-  TF_ASSIGN_OR_RETURN(const BlockLoops views, ViewLoops(schedule, block));
-  std::vector<LoopRv> rows, terms;
-  for (size_t l = 1; l < views.size(); ++l) {
-    (views[l].sums ? terms : rows).push_back(views.rvs[l]);
-  }
-  if (rows.empty() || terms.empty()) {
-    return absl::FailedPreconditionError("a loop is missing");
-  }
-  LoopRv row = rows[0], term = terms[0];
-  if (rows.size() > 1) {
-    TF_ASSIGN_OR_RETURN(row, schedule.Fuse(rows));
-  }
-  if (terms.size() > 1) {
-    TF_ASSIGN_OR_RETURN(term, schedule.Fuse(terms));
-  }
-  TF_ASSIGN_OR_RETURN(
-      const std::vector<LoopRv> row_parts,
-      schedule.Split(row, {std::nullopt, tile.row_warps, tile.column_warps}));
-  TF_RETURN_IF_ERROR(
-      FuseAndBind(schedule, {row_parts[1], row_parts[2]}, "threadIdx.y")
-          .status());
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> term_parts,
-                      schedule.Split(term, {std::nullopt, lanes}));
-  TF_RETURN_IF_ERROR(schedule.Bind(term_parts[1], "threadIdx.x"));
-  return schedule.SetScope(block, 0, "shared");
-}
+class WarpChain : public ChainTiles {
+ public:
+  explicit WarpChain(const target::GpuLimits& limits) : limits_(limits) {}
 
-// Moves what makes the rows of the product's operand below the loop, readers
-// first; nothing is computed twice.
-absl::StatusOr<std::vector<BlockRv>> MoveMakers(const RuleContext& context,
-                                                Schedule& schedule,
-                                                const ir::Buffer& operand,
-                                                LoopRv loop) {
-  std::vector<BlockRv> makers;
-  const ir::PrimFuncPtr start = schedule.module().Find(context.function);
-  std::vector<const ir::BufferNode*> wanted{operand.get()};
-  for (const std::string& name : AllBlockNames(*start)) {
-    TF_ASSIGN_OR_RETURN(const BlockRv block,
-                        schedule.GetBlock(name, context.function));
+  bool IsProduct(const ir::BlockNode& block) const override {
+    return FindWarpProduct(block, limits_).has_value();
+  }
+  absl::StatusOr<LoopRv> TileLast(Schedule& schedule, BlockRv block) override {
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-    if (node->writes.size() != 1 || !HasTrivialBindings(*node)) continue;
-    const ir::BufferNode* made = node->writes[0].buffer.get();
-    if (!absl::c_linear_search(wanted, made) || IsOutput(*start, made)) {
-      continue;
-    }
-    TF_ASSIGN_OR_RETURN(const bool fits,
-                        MoveWithoutRepeats(schedule, block, loop));
-    if (!fits) continue;
-    makers.push_back(block);
-    for (const ir::BufferRegion& read : node->reads) {
-      wanted.push_back(read.buffer.get());
-    }
+    TF_RETURN_IF_ERROR(
+        schedule.Annotate(block, kTilingStructure, ir::Attr(kWarpTiles)));
+    return TileLastProduct(limits_, schedule, block,
+                           *FindWarpProduct(*node, limits_), tile_);
   }
-  return makers;
-}
+  absl::Status TileInner(Schedule& schedule, BlockRv block,
+                         std::optional<BlockRv> writer) override {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+    return TileInnerProduct(schedule, block, *FindWarpProduct(*node, limits_),
+                            tile_, writer);
+  }
+  std::vector<ExprRv> Warps() const override {
+    return {tile_.row_warps, tile_.column_warps};
+  }
 
-absl::Status Chain(const RuleContext& context, Schedule& schedule,
-                   BlockRv block) {
-  const target::GpuLimits& limits = *context.target.gpu;
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  const std::optional<WarpProductSite> product = FindWarpProduct(*node, limits);
-  if (!product) return absl::FailedPreconditionError("no matrix product");
-  const ir::Buffer scores = node->reads[static_cast<size_t>(product->a)].buffer;
-  TF_RETURN_IF_ERROR(
-      schedule.Annotate(block, kTilingStructure, ir::Attr(kWarpTiles)));
-  ChainTile tile;
-  TF_ASSIGN_OR_RETURN(const LoopRv blocks,
-                      TileLast(context, schedule, block, *product, tile));
-  // The fetch of the operand reads what makes it.
-  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> fetches,
-                      schedule.GetProducers(block));
-  std::vector<BlockRv> makers;
-  for (const BlockRv fetch : fetches) {
-    TF_ASSIGN_OR_RETURN(const ir::BlockPtr copy, schedule.Get(fetch));
-    for (const ir::BufferRegion& read : copy->reads) {
-      TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> found,
-                          MoveMakers(context, schedule, read.buffer, blocks));
-      makers.insert(makers.end(), found.begin(), found.end());
-    }
-  }
-  bool products = false;
-  for (const BlockRv maker : makers) {
-    TF_ASSIGN_OR_RETURN(const ir::BlockPtr made, schedule.Get(maker));
-    const std::optional<WarpProductSite> inner = FindWarpProduct(*made, limits);
-    if (inner) {
-      TF_RETURN_IF_ERROR(TileInner(schedule, maker, *inner, tile));
-      products = true;
-    } else if (IsReduction(*made)) {
-      TF_RETURN_IF_ERROR(ReduceRows(schedule, maker, tile, limits.warp_lanes));
-    } else {
-      return absl::FailedPreconditionError("another block of the chain");
-    }
-  }
-  return products ? absl::OkStatus()
-                  : absl::FailedPreconditionError("no chain of products");
-}
+ private:
+  const target::GpuLimits& limits_;
+  ChainTile tile_;
+};
 
 }  // namespace
 
@@ -319,8 +242,10 @@ Alternatives ChainForWarps(const RuleContext& context, RuleSite site) {
   if (!product) return DoesNotApply();
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
   if (!plain) return DoesNotApply();
-  const auto done = Chain(context, site.schedule, site.block);
-  if (!done.ok()) return DoesNotApply();
+  WarpChain chain(*context.target.gpu);
+  if (!ChainRows(context, site.schedule, site.block, chain).ok()) {
+    return DoesNotApply();
+  }
   std::vector<Schedule> results{std::move(site.schedule)};
   results.insert(product->unit->split ? results.begin() : results.end(),
                  std::move(site.unchanged));

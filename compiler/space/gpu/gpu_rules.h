@@ -3,7 +3,9 @@
 //   split_reductions          as on CPUs
 //   inline_for_threads        elementwise blocks into their consumers
 //   chain_in_registers        attention: one pass over keys, in registers
-//   chain_for_warps           attention and the like: one kernel
+//   chain_for_warps           attention and the like: one kernel, on tensor
+//                             cores
+//   chain_for_threads         the same without them
 //   lay_out_operands          convolutions of narrow elements: channels last
 //   split_reduction_over_blocks  an alternative for long ones with few outputs
 //   tile_for_warpgroups       products on Hopper's matrix units
@@ -23,6 +25,7 @@
 #define TILEFARM_COMPILER_SPACE_GPU_GPU_RULES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +38,7 @@
 
 namespace tilefarm::space {
 
-SketchRule ChainInRegisters, ChainForWarps, TileForWarpgroups,
+SketchRule ChainInRegisters, ChainForWarps, ChainForThreads, TileForWarpgroups,
     TileForWarpMatrices, InlineForThreads, LayOutOperands,
     SplitReductionOverBlocks, TileForThreads, ReduceAcrossThreads,
     StageTransposed, ReduceInThreads, BindToThreads;
@@ -109,9 +112,28 @@ std::vector<int64_t> PowersOfTwo(int64_t least, int64_t most);
 absl::StatusOr<schedule::ExprRv> SampleOne(schedule::Schedule& schedule,
                                            const std::vector<int64_t>& values,
                                            int64_t first);
+// Up to how many steps loops of the function are unrolled, unless a rule has
+// decided it.
+absl::Status SampleUnroll(schedule::Schedule& schedule,
+                          const std::string& function, int64_t first);
 // The number of threads of a block: whole warps, up to the target's limit.
 absl::StatusOr<schedule::ExprRv> SampleThreads(schedule::Schedule& schedule,
                                                const target::GpuLimits& limits);
+// Decides how many copies there are of what the loop fetches, from 1 to `most`.
+absl::Status SampleStages(schedule::Schedule& schedule,
+                          schedule::LoopRv fetches, int64_t most,
+                          int64_t first);
+// Where threads fetch an operand of a product.
+struct ThreadFetch {
+  schedule::LoopRv at;                        // over the terms of a fetch
+  std::optional<schedule::LoopRv> fragments;  // into registers, too
+  bool windows = false;                       // the terms are those of windows
+};
+// Copies the operand, a read of the block, into shared memory at the loop. An
+// elementwise block that makes the operand becomes part of the copy.
+absl::Status FetchForThreads(schedule::Schedule& schedule,
+                             schedule::BlockRv block, int operand,
+                             const ThreadFetch& fetch);
 // The number of loops, from the outermost, that contain nothing but the next
 // one or blocks below the last.
 size_t PerfectLoops(schedule::Schedule& schedule,

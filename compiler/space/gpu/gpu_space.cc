@@ -60,19 +60,16 @@ absl::StatusOr<std::vector<GpuSketch>> ApplyRules(const RuleContext& context,
   std::vector<GpuSketch> states{{std::move(start)}};
   for (SketchRule* const rule :
        {SplitReductions, InlineForThreads, ChainInRegisters, ChainForWarps,
-        LayOutOperands, SplitReductionOverBlocks, TileForWarpgroups,
-        TileForWarpMatrices, TileForThreads, InlineForThreads,
-        ReduceAcrossThreads, StageTransposed, ReduceInThreads, BindToThreads}) {
+        ChainForThreads, LayOutOperands, SplitReductionOverBlocks,
+        TileForWarpgroups, TileForWarpMatrices, TileForThreads,
+        InlineForThreads, ReduceAcrossThreads, StageTransposed, ReduceInThreads,
+        BindToThreads}) {
     TF_RETURN_IF_ERROR(Apply(context, rule, first_only, states));
   }
   for (GpuSketch& state : states) {
     Schedule& schedule = state.schedule;
-    TF_ASSIGN_OR_RETURN(const schedule::BlockRv root,
-                        schedule.GetBlock("root", context.function));
-    TF_ASSIGN_OR_RETURN(
-        const schedule::ExprRv steps,
-        SampleOne(schedule, {0, 16, 64, 512, 1024}, kDefaultUnroll));
-    TF_RETURN_IF_ERROR(schedule.Annotate(root, kUnrollExplicit, steps));
+    TF_RETURN_IF_ERROR(
+        SampleUnroll(schedule, context.function, kDefaultUnroll));
   }
   return states;
 }

@@ -103,6 +103,23 @@ std::string MapOf(const ir::BlockNode& block, const std::vector<Role>& roles,
                       absl::StrJoin(outputs, ", "), ")");
 }
 
+// Which variables of the block index the buffer, each as a dimension of its
+// own. nullopt: other indices.
+std::optional<std::vector<bool>> PlainIndices(
+    const ir::BlockNode& block, const std::vector<ir::Expr>& indices) {
+  std::vector<bool> uses(block.iters.size());
+  for (const ir::Expr& index : indices) {
+    if (ir::IsConstInt(index, 0)) continue;
+    bool found = false;
+    for (size_t i = 0; i < block.iters.size(); ++i) {
+      if (index.get() != block.iters[i].var.get() || uses[i]) continue;
+      uses[i] = found = true;
+    }
+    if (!found) return std::nullopt;
+  }
+  return uses;
+}
+
 }  // namespace
 
 std::optional<ProductFactors> FactorsOf(const ir::BlockNode& block) {
@@ -130,6 +147,47 @@ std::optional<ProductFactors> FactorsOf(const ir::BlockNode& block) {
     }
   }
   return std::nullopt;
+}
+
+std::optional<MatrixProduct> FindMatrixProduct(const ir::BlockNode& block) {
+  std::optional<ProductFactors> factors = FactorsOf(block);
+  if (!factors || factors->store->indices.empty()) return std::nullopt;
+  const auto sums = PlainIndices(block, factors->store->indices);
+  auto a = PlainIndices(block, factors->a->indices);
+  auto b = PlainIndices(block, factors->b->indices);
+  if (!sums || !a || !b) return std::nullopt;
+  // The columns are those of which sums lie side by side.
+  const auto columns = VariableOf(block, factors->store->indices.back());
+  if (!columns) return std::nullopt;
+  MatrixProduct out;
+  out.columns = *columns;
+  if ((*a)[out.columns]) {
+    std::swap(a, b);
+    std::swap(factors->a, factors->b);
+  }
+  int terms = 0;
+  out.rows = block.iters.size();
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    const bool in_a = (*a)[i], in_b = (*b)[i];
+    if (block.iters[i].type == ir::IterType::kReduce) {
+      if (!in_a || !in_b) return std::nullopt;
+      out.terms = i;
+      ++terms;
+    } else if (i != out.columns && in_a && !in_b &&
+               (out.rows == block.iters.size() ||
+                IterExtent(block.iters[i]) >
+                    IterExtent(block.iters[out.rows]))) {
+      out.rows = i;
+    }
+  }
+  if (terms != 1 || out.rows == block.iters.size() || (*a)[out.columns] ||
+      !(*b)[out.columns]) {
+    return std::nullopt;
+  }
+  out.factors = *factors;
+  out.a = ReadOf(block, *factors->a);
+  out.b = ReadOf(block, *factors->b);
+  return out.a < 0 || out.b < 0 ? std::nullopt : std::optional(out);
 }
 
 absl::StatusOr<BlockRv> FlattenProduct(Schedule& schedule, BlockRv block,

@@ -2,6 +2,7 @@
 #ifndef TILEFARM_COMPILER_SPACE_GPU_PRODUCTS_H_
 #define TILEFARM_COMPILER_SPACE_GPU_PRODUCTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -21,6 +22,16 @@ struct ProductFactors {
 };
 // nullopt: it is no such block.
 std::optional<ProductFactors> FactorsOf(const ir::BlockNode& block);
+
+// C[.., i, .., j] += A[.. i .. k ..] * B[.. k .. j ..], where the other
+// variables index all of them.
+struct MatrixProduct {
+  ProductFactors factors;                   // A, B
+  size_t rows = 0, columns = 0, terms = 0;  // i, j, k: variables of the block
+  int a = 0, b = 0;                         // reads of the block
+};
+// nullopt: the block is no product of matrices.
+std::optional<MatrixProduct> FindMatrixProduct(const ir::BlockNode& block);
 
 // Makes a product of two matrices of a block such as a convolution:
 //

@@ -124,6 +124,17 @@ absl::Status AnnotateKernels(Schedule& schedule, const std::string& function,
 
 }  // namespace
 
+absl::Status SampleUnroll(schedule::Schedule& schedule,
+                          const std::string& function, int64_t first) {
+  TF_ASSIGN_OR_RETURN(const schedule::BlockRv root,
+                      schedule.GetBlock("root", function));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(root));
+  if (node->annotations.contains(kUnrollExplicit)) return absl::OkStatus();
+  TF_ASSIGN_OR_RETURN(const schedule::ExprRv steps,
+                      SampleOne(schedule, {0, 16, 64, 512, 1024}, first));
+  return schedule.Annotate(root, kUnrollExplicit, steps);
+}
+
 absl::Status RewriteThreadUnroll(Schedule& schedule,
                                  const std::string& function) {
   TF_ASSIGN_OR_RETURN(const BlockRv root, schedule.GetBlock("root", function));

@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/dim_align.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
@@ -161,6 +162,15 @@ absl::StatusOr<schedule::ExprRv> SampleOne(Schedule& schedule,
       std::vector<double>(values.size(),
                           1.0 / static_cast<double>(values.size())),
       decision);
+}
+
+absl::Status SampleStages(Schedule& schedule, LoopRv fetches, int64_t most,
+                          int64_t first) {
+  std::vector<int64_t> stages;
+  for (int64_t s = 1; s <= most; ++s) stages.push_back(s);
+  TF_ASSIGN_OR_RETURN(const schedule::ExprRv stage,
+                      SampleOne(schedule, stages, first));
+  return schedule.Annotate(fetches, ir::kSharedStages, stage);
 }
 
 size_t PerfectLoops(Schedule& schedule, const std::vector<LoopRv>& loops) {

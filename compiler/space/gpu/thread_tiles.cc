@@ -1,9 +1,10 @@
 #include "compiler/space/gpu/thread_tiles.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
-#include <span>
+#include <ranges>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -34,10 +35,24 @@ constexpr int64_t kMostFetchedTerms = 64;
 // By default, at most so many for the sake of whole parts.
 constexpr int64_t kMostWholeTerms = 40;
 
-// The default: 256 threads with 8 x 8 sums each, the tile of 128 x 128 that
-// cuBLAS and CUTLASS use for float32 (SIMT) products of any size.
+// The largest default: 256 threads with 8 x 8 sums each, the tile of 128 x 128
+// that cuBLAS and CUTLASS use for float32 (SIMT) products.
 constexpr int64_t kDefaultWarps = 8;
 constexpr int64_t kDefaultTile = 8;
+// A multiprocessor issues for so many warps in a cycle. Beside sums and loads,
+// a warp issues about so many instructions for each term, and for what it
+// fetches (counted in code of products, tests/perf/gpu_counters.py).
+constexpr double kSchedulers = 4, kLoopOverhead = 1, kFetchOverhead = 8;
+// What a warp waits for each term, if no other has something to do.
+constexpr double kStall = 16;
+// What a multiprocessor gets from the second-level cache in a cycle, and the
+// cycles until it comes (H100).
+constexpr double kCacheBytes = 24, kFetchLatency = 600;
+// More registers than this for sums and what is fetched leave too few for the
+// rest; what that costs.
+constexpr double kFreeRegisters = 64, kSpillCost = 1.5;
+// Smaller tiles are chosen where they are faster by more than this.
+constexpr double kAsFast = 0.97;
 constexpr int64_t kDefaultSteps = 8;
 // Without opting in, a kernel has this much shared memory on every target.
 constexpr int64_t kDefaultShared = 48 << 10;
@@ -299,109 +314,63 @@ std::vector<size_t> ThreadTiles::TiledAxes() const {
   return spatial;
 }
 
-TileFactors ThreadTiles::Default() const {
-  TileFactors factors;
-  for (const Axis& axis : axes_) {
-    factors.push_back(axis.reduces
-                          ? std::vector<int64_t>{axis.extent, 1, 1}
-                          : std::vector<int64_t>{axis.extent, 1, 1, 1, 1});
-  }
-  const std::vector<size_t> tiled = TiledAxes();
-  int64_t lanes = limits_.warp_lanes;
-  // At most half of the lanes go to the first axis, so that both operands are
-  // reused; then as many elements for each thread, while blocks are enough.
-  const auto finish = [&] {
-    int64_t blocks = 1;
-    for (size_t a = 0; a < axes_.size(); ++a) {
-      if (axes_[a].reduces) continue;
-      std::vector<int64_t>& f = factors[a];
-      const int64_t tile = std::accumulate(f.begin() + 1, f.end(), int64_t{1},
-                                           std::multiplies<>());
-      f[kBlocks] = CeilDiv(axes_[a].extent, tile);
-      blocks *= f[kBlocks];
-    }
-    return blocks;
-  };
-  const auto used = [&](size_t axis) {
-    const std::vector<int64_t>& f = factors[axis];
-    return f[kWarps] * f[kLanes] * f[kVirtual] * f[kInnerTile];
-  };
-  const auto grow = [&](size_t axis, int at, int64_t& left) {
-    if (left < 2 || used(axis) >= axes_[axis].extent) return false;
-    factors[axis][static_cast<size_t>(at)] *= 2;
-    left /= 2;
-    return true;
-  };
-  if (tiled.empty()) {
-    // One output: lanes idle.
-    for (size_t a = 0; a < axes_.size(); ++a) {
-      if (axes_[a].reduces) continue;
-      factors[a][kLanes] = lanes;
-      break;
-    }
-  } else {
-    // 8 lanes of the contiguous axis, 4 of the other, and what does not fit
-    // wherever it does.
-    int64_t first = lanes / 4;
-    while (grow(tiled[0], kLanes, first)) lanes /= 2;
-    bool more = true;
-    while (more && lanes > 1) {
-      more = false;
-      for (size_t i = 1; i < tiled.size(); ++i) {
-        while (grow(tiled[i], kLanes, lanes)) more = true;
-      }
-      while (grow(tiled[0], kLanes, lanes)) more = true;
-    }
-    factors[tiled[0]][kLanes] *= lanes;  // what is left: lanes that idle
-    // In turn: registers and warps of both axes.
-    const TileFactors before = factors;
-    const size_t both = std::min<size_t>(tiled.size(), 2);
-    const auto distribute = [&](bool warps_first) {
-      int64_t tile[2] = {kDefaultTile, kDefaultTile};
-      int64_t warps = kDefaultWarps;
-      for (bool more = true; more;) {
-        more = false;
-        const auto grow_tiles = [&] {
-          for (size_t i = 0; i < both; ++i) {
-            if (finish() / 2 < kEnoughBlocks) break;
-            more |= grow(tiled[i], kInnerTile, tile[i]);
-          }
-        };
-        const bool large =
-            absl::c_all_of(std::span(tiled).first(both), [&](size_t axis) {
-              return factors[axis][kInnerTile] >= kVectorElements;
-            });
-        if (!large || !warps_first) grow_tiles();
-        for (size_t i = both; i-- > 0;) {
-          if (finish() / 2 < kEnoughBlocks) break;
-          if (factors[tiled[i]][kInnerTile] < kVectorElements &&
-              used(tiled[i]) * 2 <= axes_[tiled[i]].extent) {
-            continue;
-          }
-          more |= grow(tiled[i], kWarps, warps);
-        }
-        if (large && warps_first) grow_tiles();
-      }
-      return warps == 1;
-    };
-    // Where blocks are too few for both, warps that hide each other's waits
-    // rather than the largest tiles.
-    if (!distribute(/*warps_first=*/false)) {
-      factors = before;
-      distribute(/*warps_first=*/true);
-    }
-  }
-  // Tiles as vectors that are apart by those of the other threads.
-  for (std::vector<int64_t>& f : factors) {
-    if (f.size() != kSpatialFactors || f[kInnerTile] % kVectorElements != 0) {
+ThreadTiles::Time ThreadTiles::TimeOf(const TileFactors& factors) const {
+  double blocks = 1, threads = 1, sums = 1, terms = 1, fetched_terms = 1;
+  std::vector<int64_t> own;
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    const std::vector<int64_t>& f = factors[a];
+    if (axes_[a].reduces) {
+      terms *= static_cast<double>(axes_[a].extent);
+      fetched_terms *= static_cast<double>(f[kOuterSteps] * f[kInnerSteps]);
+      own.push_back(1);
       continue;
     }
-    f[kVirtual] *= f[kInnerTile] / kVectorElements;
-    f[kInnerTile] = kVectorElements;
+    blocks *= static_cast<double>(f[kBlocks]);
+    threads *= static_cast<double>(f[kWarps] * f[kLanes]);
+    own.push_back(f[kVirtual] * f[kInnerTile]);
+    sums *= static_cast<double>(own.back());
   }
-  finish();
-  // Terms of a fetch: small loops, such as windows, as a whole; then the first
-  // long one.
+  const double warps = threads / limits_.warp_lanes;
+  double loads = 0, elements = 0, bytes = 0;
+  for (const int read : fetched_) {
+    const auto needed = static_cast<double>(ElementsFor(read, own));
+    loads += std::ceil(needed / kVectorElements);
+    const double tile =
+        static_cast<double>(Footprint(read, factors)) / fetched_terms;
+    elements += tile;
+    bytes +=
+        tile * block_.reads[static_cast<size_t>(read)].buffer->dtype.bytes();
+  }
+  const double rounds = std::ceil(blocks / limits_.multiprocessors);
+  // Blocks that are resident together wait together.
+  const double resident =
+      std::clamp(std::floor(limits_.threads / threads), 1.0, rounds);
+  // For one term, of one warp. Parts that are no whole vectors are fetched
+  // element by element.
+  const double fetch = std::fmod(fetched_terms, kVectorElements) == 0
+                           ? kFetchOverhead
+                           : 2 * kFetchOverhead;
+  const double issued = sums + loads + kLoopOverhead +
+                        elements / limits_.warp_lanes * fetch / warps;
+  const double busy =
+      std::max({std::ceil(resident * warps / kSchedulers) * issued,
+                issued + kStall, resident * bytes / kCacheBytes});
+  double step = busy * fetched_terms;
+  // Without asynchronous copies, what is on its way is in registers, and so are
+  // the addresses.
+  const double on_its_way = elements * fetched_terms / threads;
+  if (!limits_.async_copies && sums + 2 * on_its_way > kFreeRegisters) {
+    step *= kSpillCost;
+  }
+  const double waits =
+      kFetchLatency / (limits_.async_copies ? kMostStages - 1 : 1);
+  return {.total =
+              terms / fetched_terms * rounds / resident * std::max(step, waits),
+          .step = step};
+}
+
+void ThreadTiles::SetTerms(TileFactors& factors) const {
+  // Small loops, such as windows, as a whole; then the first long one.
   int64_t steps = kDefaultSteps;
   for (size_t i = axes_.size(); i-- > 0;) {
     if (!axes_[i].reduces) continue;
@@ -416,7 +385,108 @@ TileFactors ThreadTiles::Default() const {
     }
     steps = std::max<int64_t>(1, steps / own);
   }
+}
+
+TileFactors ThreadTiles::DealLanes(const std::vector<size_t>& tiled) const {
+  TileFactors factors;
+  for (const Axis& axis : axes_) {
+    factors.push_back(axis.reduces
+                          ? std::vector<int64_t>{axis.extent, 1, 1}
+                          : std::vector<int64_t>{axis.extent, 1, 1, 1, 1});
+  }
+  int64_t lanes = limits_.warp_lanes;
+  if (tiled.empty()) {
+    // One output: lanes idle.
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      if (axes_[a].reduces) continue;
+      factors[a][kLanes] = lanes;
+      break;
+    }
+    return factors;
+  }
+  const auto grow = [&](size_t axis, int64_t& left) {
+    if (left < 2 || factors[axis][kLanes] >= axes_[axis].extent) return false;
+    factors[axis][kLanes] *= 2;
+    left /= 2;
+    return true;
+  };
+  // 8 lanes of the contiguous axis, 4 of the other, and what does not fit
+  // wherever it does.
+  int64_t first = lanes / 4;
+  while (grow(tiled[0], first)) lanes /= 2;
+  bool more = true;
+  while (more && lanes > 1) {
+    more = false;
+    for (size_t i = 1; i < tiled.size(); ++i) {
+      while (grow(tiled[i], lanes)) more = true;
+    }
+    while (grow(tiled[0], lanes)) more = true;
+  }
+  factors[tiled[0]][kLanes] *= lanes;  // what is left: lanes that idle
   return factors;
+}
+
+TileFactors ThreadTiles::Default() const {
+  const std::vector<size_t> tiled = TiledAxes();
+  const TileFactors lanes = DealLanes(tiled);
+  const size_t both = std::min<size_t>(tiled.size(), 2);
+  // Numbers of an axis: sums of a thread, and warps.
+  struct Numbers {
+    int64_t tile = 1, warps = 1;
+  };
+  std::vector<std::vector<Numbers>> ways(2, {Numbers{}});
+  for (size_t i = 0; i < both; ++i) {
+    ways[i].clear();
+    for (int64_t warps = 1; warps <= kDefaultWarps; warps *= 2) {
+      for (int64_t tile = 1; tile <= kDefaultTile; tile *= 2) {
+        const int64_t fewer = lanes[tiled[i]][kLanes] * warps * tile / 2;
+        // Not twice what the axis has.
+        if (warps * tile == 1 || fewer < axes_[tiled[i]].extent) {
+          ways[i].push_back({tile, warps});
+        }
+      }
+    }
+  }
+  std::optional<TileFactors> best;
+  double least = 0;
+  // The largest tiles first, of those as fast.
+  for (const Numbers& first : ways[0] | std::views::reverse) {
+    for (const Numbers& second : ways[1] | std::views::reverse) {
+      if (first.warps * second.warps > kDefaultWarps) continue;
+      TileFactors factors = lanes;
+      for (size_t i = 0; i < both; ++i) {
+        const Numbers& numbers = i == 0 ? first : second;
+        factors[tiled[i]][kInnerTile] = numbers.tile;
+        factors[tiled[i]][kWarps] = numbers.warps;
+      }
+      for (size_t a = 0; a < axes_.size(); ++a) {
+        if (axes_[a].reduces) continue;
+        std::vector<int64_t>& f = factors[a];
+        f[kBlocks] = CeilDiv(axes_[a].extent, f[kWarps] * f[kLanes] *
+                                                  f[kVirtual] * f[kInnerTile]);
+        // Tiles as vectors that are apart by those of the other threads.
+        if (f[kInnerTile] % kVectorElements != 0) continue;
+        f[kVirtual] *= f[kInnerTile] / kVectorElements;
+        f[kInnerTile] = kVectorElements;
+      }
+      SetTerms(factors);
+      const double cycles = TimeOf(factors).total;
+      if (best && (cycles >= least * kAsFast || !WhyNot(factors, 2).empty())) {
+        continue;
+      }
+      best = std::move(factors);
+      least = cycles;
+    }
+  }
+  return *std::move(best);
+}
+
+int64_t ThreadTiles::DefaultStages(const TileFactors& factors) const {
+  const double parts = std::ceil(kFetchLatency / TimeOf(factors).step);
+  return limits_.async_copies
+             ? std::clamp<int64_t>(1 + static_cast<int64_t>(parts), 2,
+                                   kMostStages)
+             : 2;
 }
 
 TileFactors ThreadTiles::Smallest() const {

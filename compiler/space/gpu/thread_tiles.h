@@ -32,6 +32,8 @@ class ThreadTiles {
   static constexpr int kReduceFactors = 3;
   // Larger factors would not fit the registers.
   static constexpr int kMaxInnermostFactor = 64;
+  // Copies of what is fetched.
+  static constexpr int kMostStages = 4;
 
   // `fragments`: the operands of a step are copied into registers, too.
   // `periods`: of the last reduce variable (PeriodsOf).
@@ -50,8 +52,10 @@ class ThreadTiles {
   // Whether the terms are those of windows.
   bool has_periods() const { return !periods_.empty(); }
 
-  // Good tiles for products of any size, by the limits alone.
+  // Good tiles for products of any size, by an estimate of their time.
   TileFactors Default() const;
+  // The copies of shared buffers that hide the time of a fetch.
+  int64_t DefaultStages(const TileFactors& factors) const;
   // One warp, with one sum and one step for each thread.
   TileFactors Smallest() const;
   // nullopt if no tiles that fit were drawn.
@@ -66,6 +70,16 @@ class ThreadTiles {
     bool reduces = false;
   };
 
+  // About the cycles that the GPU needs, and those of what is multiplied
+  // between two fetches.
+  struct Time {
+    double total = 0, step = 0;
+  };
+  Time TimeOf(const TileFactors& factors) const;
+  // The lanes of a warp to these axes, and nothing else yet.
+  TileFactors DealLanes(const std::vector<size_t>& tiled) const;
+  // Decides the terms of a fetch.
+  void SetTerms(TileFactors& factors) const;
   int64_t SharedBytes(const TileFactors& factors, int stages) const;
   // The iterations of the tiles over those of the loops.
   double Waste(const TileFactors& factors) const;

@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
@@ -80,93 +78,6 @@ absl::StatusOr<Tiled> TileLoops(Schedule& schedule, BlockRv block,
   return tiled;
 }
 
-// Whether all operands use the variable, as they do those of batches and of the
-// parts of a sum: no operand is reused along it.
-bool IndexesAll(const ir::BlockNode& block, const ir::IterVar& iter) {
-  int operands = 0;
-  for (const ir::BufferRegion& read : block.reads) {
-    if (read.buffer == block.writes[0].buffer) continue;
-    if (!RegionUses(read, iter.var.get())) return false;
-    ++operands;
-  }
-  return operands > 1;
-}
-
-// Where the last dimension of the copied operand belongs to the reduction, the
-// order of dimensions that puts those of spatial variables last: the threads of
-// a warp then read consecutive elements. Empty: the order is good.
-std::string SpatialLast(const ir::BlockNode& block,
-                        const ir::BufferRegion& read) {
-  std::vector<size_t> reduce, spatial;
-  for (size_t d = 0; d < read.region.size(); ++d) {
-    bool is_spatial = false;
-    for (const ir::IterVar& iter : block.iters) {
-      is_spatial |= iter.type == ir::IterType::kSpatial &&
-                    IterExtent(iter) > 1 && !IndexesAll(block, iter) &&
-                    ir::UsesVar(read.region[d].min, iter.var.get());
-    }
-    (is_spatial ? spatial : reduce).push_back(d);
-  }
-  if (spatial.empty() || spatial.back() + 1 == read.region.size()) return "";
-  std::vector<std::string> from, to;
-  for (size_t d = 0; d < read.region.size(); ++d) {
-    from.push_back(absl::StrCat("i", d));
-  }
-  for (const auto* part : {&reduce, &spatial}) {
-    for (const size_t d : *part) to.push_back(absl::StrCat("i", d));
-  }
-  return absl::StrCat("lambda ", absl::StrJoin(from, ", "), ": (",
-                      absl::StrJoin(to, ", "), ")");
-}
-
-// The vectors by which threads may fetch elements of this size.
-std::vector<int64_t> FetchWidths(ir::DataType dtype) {
-  std::vector<int64_t> widths;
-  for (int64_t w = 1; w * dtype.bytes() <= kVectorBytes; w *= 2) {
-    widths.push_back(w);
-  }
-  return widths;
-}
-
-// Copies an operand into shared memory below the outer reduce loops. An
-// elementwise block that makes the operand becomes part of the copy.
-// `windows`: the terms are those of windows.
-absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
-                   const Levels& levels, bool fragments, bool windows) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
-  const std::string order = SpatialLast(*node, read);
-  TF_ASSIGN_OR_RETURN(const BlockRv copy,
-                      schedule.CacheRead(block, operand, "shared"));
-  TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
-  // While all copies are whole, it is clear what the moved ones need.
-  if (fragments) {
-    TF_ASSIGN_OR_RETURN(const BlockRv fragment,
-                        schedule.CacheRead(block, operand, "local"));
-    TF_RETURN_IF_ERROR(schedule.ComputeAt(fragment, levels.reduce[1].back(),
-                                          /*preserve_unit_loops=*/true));
-  }
-  TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, levels.reduce[0].back(),
-                                        /*preserve_unit_loops=*/true));
-  if (!order.empty()) {
-    TF_RETURN_IF_ERROR(
-        schedule.TransformLayout(copy, /*read=*/false, 0, order));
-    // An odd multiple of 16 bytes: what threads have fetched along the many
-    // terms of windows, and write across them, is in different banks. Of the
-    // few terms of other products, it costs more registers than it gains.
-    const int bytes = read.buffer->dtype.bytes();
-    if (windows && read.region.size() > 1) {
-      TF_RETURN_IF_ERROR(schedule.StorageAlign(
-          copy, 0, static_cast<int>(read.region.size()) - 2, 32 / bytes,
-          16 / bytes));
-    }
-  }
-  const std::vector<int64_t> widths = FetchWidths(read.buffer->dtype);
-  TF_ASSIGN_OR_RETURN(const schedule::ExprRv width,
-                      SampleOne(schedule, widths, widths.back()));
-  return schedule.Annotate(copy, kCooperativeFetch, width);
-}
-
 absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
                   const Way& way) {
   BlockRv writer;
@@ -178,13 +89,12 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
       ThreadTiles::Of(schedule, block, *context.target.gpu, way.fragments));
   TF_RETURN_IF_ERROR(
       schedule.Annotate(block, kTilingStructure, ir::Attr(kThreadTiles)));
-  TF_ASSIGN_OR_RETURN(const Tiled tiled,
-                      TileLoops(schedule, block, tiles.Default()));
+  const TileFactors factors = tiles.Default();
+  TF_ASSIGN_OR_RETURN(const Tiled tiled, TileLoops(schedule, block, factors));
   const Levels& levels = tiled.levels;
-  TF_ASSIGN_OR_RETURN(const schedule::ExprRv stages,
-                      SampleOne(schedule, {1, 2, 3, 4}, 2));
-  TF_RETURN_IF_ERROR(
-      schedule.Annotate(levels.reduce[0].back(), ir::kSharedStages, stages));
+  TF_RETURN_IF_ERROR(SampleStages(schedule, levels.reduce[0].back(),
+                                  ThreadTiles::kMostStages,
+                                  tiles.DefaultStages(factors)));
   if (!context.target.is_opencl()) {
     TF_ASSIGN_OR_RETURN(const schedule::ExprRv resident,
                         SampleOne(schedule, {0, 2}, 0));
@@ -204,9 +114,11 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
   }
   TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(writer, tiled.threads,
                                                /*preserve_unit_loops=*/true));
+  ThreadFetch fetch{.at = levels.reduce[0].back(),
+                    .windows = tiles.has_periods()};
+  if (way.fragments) fetch.fragments = levels.reduce[1].back();
   for (const int operand : tiles.fetched()) {
-    TF_RETURN_IF_ERROR(Fetch(schedule, block, operand, levels, way.fragments,
-                             tiles.has_periods()));
+    TF_RETURN_IF_ERROR(FetchForThreads(schedule, block, operand, fetch));
   }
   return absl::OkStatus();
 }

@@ -13,27 +13,6 @@
 #include "compiler/space/postprocs.h"
 
 namespace tilefarm::space {
-namespace {
-
-// Which variables of the block index the buffer, each as a dimension of its
-// own. nullopt: other indices.
-std::optional<std::vector<bool>> PlainIndices(
-    const ir::BlockNode& block, const std::vector<ir::Expr>& indices) {
-  std::vector<bool> uses(block.iters.size());
-  for (const ir::Expr& index : indices) {
-    if (ir::IsConstInt(index, 0)) continue;
-    bool found = false;
-    for (size_t i = 0; i < block.iters.size(); ++i) {
-      if (index.get() != block.iters[i].var.get() || uses[i]) continue;
-      uses[i] = found = true;
-    }
-    if (!found) return std::nullopt;
-  }
-  return uses;
-}
-
-}  // namespace
-
 const ir::WarpProduct* WarpUnitFor(const ProductFactors& factors,
                                    const target::GpuLimits& limits) {
   const ir::WarpProduct* found = nullptr;
@@ -49,45 +28,11 @@ const ir::WarpProduct* WarpUnitFor(const ProductFactors& factors,
 
 std::optional<WarpProductSite> FindWarpProduct(
     const ir::BlockNode& block, const target::GpuLimits& limits) {
-  std::optional<ProductFactors> factors = FactorsOf(block);
-  if (!factors || factors->store->indices.empty()) return std::nullopt;
-  const auto sums = PlainIndices(block, factors->store->indices);
-  auto a = PlainIndices(block, factors->a->indices);
-  auto b = PlainIndices(block, factors->b->indices);
-  if (!sums || !a || !b) return std::nullopt;
-  // The columns are those of which sums lie side by side.
-  const auto columns = VariableOf(block, factors->store->indices.back());
-  if (!columns) return std::nullopt;
-  WarpProductSite out;
-  out.columns = *columns;
-  if ((*a)[out.columns]) {
-    std::swap(a, b);
-    std::swap(factors->a, factors->b);
-  }
-  int terms = 0;
-  out.rows = block.iters.size();
-  for (size_t i = 0; i < block.iters.size(); ++i) {
-    const bool in_a = (*a)[i], in_b = (*b)[i];
-    if (block.iters[i].type == ir::IterType::kReduce) {
-      if (!in_a || !in_b) return std::nullopt;
-      out.terms = i;
-      ++terms;
-    } else if (i != out.columns && in_a && !in_b &&
-               (out.rows == block.iters.size() ||
-                IterExtent(block.iters[i]) >
-                    IterExtent(block.iters[out.rows]))) {
-      out.rows = i;
-    }
-  }
-  if (terms != 1 || out.rows == block.iters.size() || (*a)[out.columns] ||
-      !(*b)[out.columns]) {
-    return std::nullopt;
-  }
-  out.unit = WarpUnitFor(*factors, limits);
-  if (out.unit == nullptr) return std::nullopt;
-  out.a = ReadOf(block, *factors->a);
-  out.b = ReadOf(block, *factors->b);
-  return out.a < 0 || out.b < 0 ? std::nullopt : std::optional(out);
+  const std::optional<MatrixProduct> product = FindMatrixProduct(block);
+  if (!product) return std::nullopt;
+  const ir::WarpProduct* unit = WarpUnitFor(product->factors, limits);
+  if (unit == nullptr) return std::nullopt;
+  return WarpProductSite{*product, unit};
 }
 
 absl::StatusOr<schedule::ExprRv> SamplePower(schedule::Schedule& schedule,
@@ -126,12 +71,8 @@ absl::StatusOr<BoundWarps> BindWarps(schedule::Schedule& schedule,
                   "threadIdx.x"));
   TF_RETURN_IF_ERROR(schedule.Annotate(loops.terms.back(), ir::kWarpMatrix,
                                        ir::Attr(std::string(unit.annotation))));
-  std::vector<int64_t> stages;
-  for (int64_t s = 1; s <= most_stages; ++s) stages.push_back(s);
-  TF_ASSIGN_OR_RETURN(const schedule::ExprRv stage,
-                      SampleOne(schedule, stages, first_stages));
   TF_RETURN_IF_ERROR(
-      schedule.Annotate(loops.terms[0], ir::kSharedStages, stage));
+      SampleStages(schedule, loops.terms[0], most_stages, first_stages));
   bound.lanes = lanes[0];
   bound.fetches = loops.terms[0];
   return bound;

@@ -28,12 +28,9 @@ inline constexpr int64_t kStepBytes = 32;
 inline constexpr int64_t kMostTileRows = 8, kMostTileColumns = 8;
 inline constexpr int64_t kMostSteps = 4;
 
-// The products of a block: C[.., i, .., j] += A[.. i .. k ..] * B[.. k .. j
-// ..], where the other variables index all of them.
-struct WarpProductSite {
+// A product and the unit that computes it.
+struct WarpProductSite : MatrixProduct {
   const ir::WarpProduct* unit = nullptr;
-  size_t rows = 0, columns = 0, terms = 0;  // variables of the block
-  int a = 0, b = 0;                         // reads of the block
 };
 
 // The best unit of the target for such elements; null: it has none.

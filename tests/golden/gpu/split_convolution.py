@@ -14,5 +14,5 @@ def main(A: T.Buffer((1, 7, 7, 512), "float32"),
             C[vn, vy, vx, vf] = C[vn, vy, vx, vf] + A[vn, vy + vu, vx + vv, vc] * W[vf, vc, vu, vv]
 # CHECK: C_rf_reindex_local = T.alloc_buffer((8, 49, 64)
 # CHECK: T.block("A_reindex_shared")
-# CHECK: T.block("C_rf_update")
+# CHECK: T.block("C_rf")
 # CHECK: C_rf[v0, 0, v1 // 7, v1 % 7, v2] = C_rf_reindex_local[v0, v1, v2]

@@ -70,8 +70,17 @@ bool Compare(int64_t comparison, T a, T b) {
   }
 }
 
-// args: result, its opposite (or a sink), a, b, and a predicate with more[1]:
-// 0 none, 1 and, 2 or, 3 xor; more[2]: that one is negated.
+// args: result, its opposite or that of the second half (or a sink), a, b, and
+// a predicate with more[1]: 0 none, 1 and, 2 or, 3 xor; more[2]: that one is
+// negated.
+bool Join(Warp& warp, const Instruction& i, int lane, bool value) {
+  if (i.more[1] == 0) return value;
+  const bool other =
+      (warp.At<uint8_t>(i.args[4])[lane] != 0) != (i.more[2] != 0);
+  return i.more[1] == 1   ? value && other
+         : i.more[1] == 2 ? value || other
+                          : value != other;
+}
 template <typename T>
 void SetPredicate(Warp& warp, const Instruction& i, uint32_t mask) {
   uint8_t* p = warp.At<uint8_t>(i.args[0]);
@@ -79,22 +88,29 @@ void SetPredicate(Warp& warp, const Instruction& i, uint32_t mask) {
   const T* a = warp.At<T>(i.args[2]);
   const T* b = warp.At<T>(i.args[3]);
   ForLanes(mask, [&](int l) {
-    bool holds = Compare(i.more[0], static_cast<Compared<T>>(a[l]),
-                         static_cast<Compared<T>>(b[l]));
-    bool opposite = !holds;
-    if (i.more[1] != 0) {
-      const bool other =
-          (warp.At<uint8_t>(i.args[4])[l] != 0) != (i.more[2] != 0);
-      const auto join = [&](bool value) {
-        return i.more[1] == 1   ? value && other
-               : i.more[1] == 2 ? value || other
-                                : value != other;
-      };
-      holds = join(holds);
-      opposite = join(opposite);
+    const bool holds = Compare(i.more[0], static_cast<Compared<T>>(a[l]),
+                               static_cast<Compared<T>>(b[l]));
+    const bool first = Join(warp, i, l, holds);
+    q[l] = Join(warp, i, l, !holds);
+    p[l] = first;
+  });
+}
+// Of the two halves of words.
+template <typename T>
+void SetPredicates(Warp& warp, const Instruction& i, uint32_t mask) {
+  const T* a = warp.At<T>(i.args[2]);
+  const T* b = warp.At<T>(i.args[3]);
+  ForLanes(mask, [&](int l) {
+    bool results[2];
+    for (int half = 0; half < 2; ++half) {
+      const int k = 2 * l + half;
+      results[half] = Join(warp, i, l,
+                           Compare(i.more[0], static_cast<Compared<T>>(a[k]),
+                                   static_cast<Compared<T>>(b[k])));
     }
-    p[l] = holds;
-    q[l] = opposite;
+    for (int half = 0; half < 2; ++half) {
+      warp.At<uint8_t>(i.args[static_cast<size_t>(half)])[l] = results[half];
+    }
   });
 }
 
@@ -129,6 +145,12 @@ bool MakeSetPredicate(const Parts& opcode, const Operands& operands,
   if (join != 0) {
     out.args.push_back(places.Place(operands.back(), predicate));
     out.more[2] = operands.back().negated;
+  }
+  if (type.count == 2) {
+    out.run = type.kind == 'B'   ? SetPredicates<BFloat16>
+              : type.kind == 'f' ? SetPredicates<Float16>
+                                 : nullptr;
+    return results == 2 && out.run != nullptr;
   }
   return WithNumber(type, [&]<typename T>(T) { out.run = SetPredicate<T>; });
 }

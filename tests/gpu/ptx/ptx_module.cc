@@ -472,9 +472,11 @@ class Parser : public Places {
     }
     out.kind = Operand::Kind::kSymbol;
     if (Skip("+")) {
-      int offset = 0;
-      if (!Number(&offset)) return std::nullopt;
-      out.value = static_cast<uint64_t>(offset);
+      const std::optional<Operand> offset = ParseOperand();
+      if (!offset || offset->kind != Operand::Kind::kConstant) {
+        return std::nullopt;
+      }
+      out.value = offset->value;  // "+-4" wraps
     }
     return out;
   }

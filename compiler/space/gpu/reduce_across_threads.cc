@@ -23,7 +23,7 @@ constexpr int64_t kMinRowReduction = 32;
 // if neighbours then read neighbouring elements.
 constexpr int64_t kManyForEachTerm = 32;
 // The default: every thread adds at least 4 terms and what one load brings, up
-// to 8 warps.
+// to 8 warps; a row that has a multiprocessor for itself takes all it can get.
 constexpr int64_t kTermsOfThread = 4;
 constexpr int64_t kMostDefaultThreads = 256;
 // Rows of intermediate results that take more of a block's shared memory
@@ -267,6 +267,14 @@ absl::Status StageRows(Schedule& schedule, const target::GpuLimits& limits,
   return absl::OkStatus();
 }
 
+absl::StatusOr<int64_t> CountOfRows(Schedule& schedule, BlockRv consumer,
+                                    size_t row_loops) {
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, consumer));
+  int64_t count = 1;
+  for (size_t i = 0; i < row_loops; ++i) count *= loops[i].extent;
+  return count;
+}
+
 absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
                                        Schedule schedule, BlockRv consumer,
                                        bool stage) {
@@ -297,10 +305,12 @@ absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
                         OwnLoops(schedule, block, rows->loops));
     terms = std::max(terms, TermsOfLoad(*node, own));
   }
+  TF_ASSIGN_OR_RETURN(const int64_t count,
+                      CountOfRows(schedule, consumer, rows->loops));
+  const int64_t most = count < limits.multiprocessors ? limits.block_threads
+                                                      : kMostDefaultThreads;
   int64_t usual = limits.warp_lanes;
-  while (usual * 2 * terms <= rows->longest && usual < kMostDefaultThreads) {
-    usual *= 2;
-  }
+  while (usual * 2 * terms <= rows->longest && usual * 2 <= most) usual *= 2;
   TF_ASSIGN_OR_RETURN(
       const schedule::ExprRv threads,
       SampleOne(schedule, PowersOfTwo(limits.warp_lanes, limits.block_threads),

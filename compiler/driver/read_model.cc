@@ -84,7 +84,8 @@ absl::StatusOr<std::vector<Dims>> ParseDims(
 
 graph::Options GraphOptionsFor(const target::Target& target) {
   return {.strided_results = !target.is_gpu(),
-          .packed_weights = !target.is_gpu()};
+          .packed_weights = !target.is_gpu(),
+          .scattered_rows = target.is_gpu()};
 }
 
 absl::StatusOr<graph::Graph> ReadModel(const std::string& path,

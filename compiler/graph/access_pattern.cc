@@ -7,19 +7,6 @@
 namespace tilefarm::graph {
 namespace {
 
-// Whether an index is the variable, or a sum of it and what does not use it.
-bool StepsWith(const ir::Expr& index, const ir::Expr& var) {
-  if (index == var) return true;
-  const auto* node = ir::As<ir::VarNode>(var);
-  const auto* sum = ir::As<ir::BinaryNode>(index);
-  if (sum == nullptr) return false;
-  const bool in_a = ir::UsesVar(sum->a, node);
-  const bool in_b = ir::UsesVar(sum->b, node);
-  if (sum->op == ir::BinaryOp::kSub) return !in_b && StepsWith(sum->a, var);
-  if (sum->op != ir::BinaryOp::kAdd || in_a == in_b) return false;
-  return StepsWith(in_a ? sum->a : sum->b, var);
-}
-
 // The loads of one parameter, compared with the store's indices.
 class LoadsAt : public ir::Visitor {
  public:
@@ -74,6 +61,18 @@ const ir::BlockNode* OnlyBlock(const ir::StmtNode* stmt) {
 }
 
 }  // namespace
+
+bool StepsWith(const ir::Expr& index, const ir::Expr& var) {
+  if (index == var) return true;
+  const auto* node = ir::As<ir::VarNode>(var);
+  const auto* sum = ir::As<ir::BinaryNode>(index);
+  if (sum == nullptr) return false;
+  const bool in_a = ir::UsesVar(sum->a, node);
+  const bool in_b = ir::UsesVar(sum->b, node);
+  if (sum->op == ir::BinaryOp::kSub) return !in_b && StepsWith(sum->a, var);
+  if (sum->op != ir::BinaryOp::kAdd || in_a == in_b) return false;
+  return StepsWith(in_a ? sum->a : sum->b, var);
+}
 
 AccessPattern PatternOf(const ir::PrimFunc& function) {
   AccessPattern pattern;

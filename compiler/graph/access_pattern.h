@@ -23,6 +23,9 @@ struct AccessPattern {
 
 AccessPattern PatternOf(const ir::PrimFunc& function);
 
+// Whether an index is the variable, or a sum of it and what does not use it.
+bool StepsWith(const ir::Expr& index, const ir::Expr& var);
+
 // What an injective function stores, null of others. Its block's variables are
 // the indices.
 ir::Expr StoredBy(const ir::PrimFunc& function);

@@ -15,7 +15,6 @@
 #include "compiler/graph/movement.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/uses.h"
-#include "compiler/ir/visitor.h"
 
 namespace tilefarm::graph {
 namespace {
@@ -67,28 +66,6 @@ class Composer {
   std::vector<std::optional<Movement>> movements_;  // per call
 };
 
-absl::StatusOr<Call> Rearrange(Graph& graph, const Source& source,
-                               ValueId output) {
-  return MakeCall(
-      graph, "rearrange", {}, {source.input},
-      [&](const Tensors& in) {
-        const Movement& movement = source.movement;
-        return te::Compute("T_rearrange", movement.result_shape,
-                           [&](const te::Indices& i) {
-                             ir::VarMap values;
-                             for (size_t d = 0; d < i.size(); ++d) {
-                               values[movement.vars[d].get()] = i[d];
-                             }
-                             te::Indices at;
-                             for (const ir::Expr& index : movement.indices) {
-                               at.push_back(ir::Substitute(index, values));
-                             }
-                             return te::Body(in[0](at));
-                           });
-      },
-      output);
-}
-
 }  // namespace
 
 absl::StatusOr<Graph> ComposeMovement(Graph graph) {
@@ -103,7 +80,8 @@ absl::StatusOr<Graph> ComposeMovement(Graph graph) {
     TF_ASSIGN_OR_RETURN(graph.calls[c],
                         KeepsBytes(sources[c]->movement)
                             ? MakeReshape(graph, sources[c]->input, output)
-                            : Rearrange(graph, *sources[c], output));
+                            : MakeRearrange(graph, sources[c]->input,
+                                            sources[c]->movement, output));
   }
   return graph;
 }

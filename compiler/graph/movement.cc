@@ -5,6 +5,7 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/graph/access_pattern.h"
+#include "compiler/graph/make_call.h"
 #include "compiler/graph/nests.h"
 #include "compiler/ir/visitor.h"
 
@@ -98,6 +99,27 @@ Movement ReshapeMovement(std::vector<int64_t> from, std::vector<int64_t> to,
     position = ir::FloorDiv(position, extent);
   }
   return movement;
+}
+
+absl::StatusOr<Call> MakeRearrange(Graph& graph, ValueId input,
+                                   const Movement& movement, ValueId output) {
+  return MakeCall(
+      graph, "rearrange", {}, {input},
+      [&](const Tensors& in) {
+        return te::Compute("T_rearrange", movement.result_shape,
+                           [&](const te::Indices& i) {
+                             ir::VarMap values;
+                             for (size_t d = 0; d < i.size(); ++d) {
+                               values[movement.vars[d].get()] = i[d];
+                             }
+                             te::Indices at;
+                             for (const Expr& index : movement.indices) {
+                               at.push_back(ir::Substitute(index, values));
+                             }
+                             return te::Body(in[0](at));
+                           });
+      },
+      output);
 }
 
 bool IsPlainIndex(const Expr& index) {

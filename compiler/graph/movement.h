@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
 #include "compiler/ir/stmt.h"
 
@@ -28,6 +29,10 @@ Movement Compose(const Movement& first, const Movement& second);
 // The movement of a reshape: `vars` are of `to`.
 Movement ReshapeMovement(std::vector<int64_t> from, std::vector<int64_t> to,
                          std::vector<ir::Var> vars);
+
+// A call that moves elements of `input` so to `output`.
+absl::StatusOr<Call> MakeRearrange(Graph& graph, ValueId input,
+                                   const Movement& movement, ValueId output);
 
 // Whether an index is made of sums and products: a kernel steps through its
 // input without divisions.

@@ -10,7 +10,8 @@ namespace tilefarm::graph {
 namespace {
 
 constexpr std::string_view kJoinPass = "join-in-place",
-                           kFiltersPass = "filters-last";
+                           kFiltersPass = "filters-last",
+                           kMovementPass = "fuse-movement";
 
 constexpr Pass kPasses[] = {
     // Constants that are folded are no longer seen to be dequantised.
@@ -58,6 +59,10 @@ constexpr Pass kPasses[] = {
      }},
     // Fusion has decided which results are made at all.
     {"fold-unfused", FoldUnfused},
+    {kMovementPass,
+     [](Graph graph, const RunFunction&) {
+       return FuseMovement(std::move(graph));
+     }},
     {kJoinPass,
      [](Graph graph, const RunFunction&) {
        return JoinInPlace(std::move(graph));
@@ -74,7 +79,8 @@ absl::StatusOr<Graph> Optimize(
   for (const Pass& pass : kPasses) {
     const bool left_out =
         (pass.name == kJoinPass && !options.strided_results) ||
-        (pass.name == kFiltersPass && options.packed_weights);
+        (pass.name == kFiltersPass && options.packed_weights) ||
+        (pass.name == kMovementPass && !options.scattered_rows);
     if (!left_out) {
       TF_ASSIGN_OR_RETURN(graph, pass.apply(std::move(graph), run));
       TF_RETURN_IF_ERROR(Verify(graph));

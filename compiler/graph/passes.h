@@ -77,6 +77,10 @@ absl::StatusOr<Graph> FuseCalls(Graph graph);
 // between them (fuse_chains.cc).
 absl::StatusOr<Graph> FuseChains(Graph graph);
 
+// Merges chains of products with what moves their operands and result
+// (fuse_movement.cc).
+absl::StatusOr<Graph> FuseMovement(Graph graph);
+
 // Computes what concatenations join in their results (join_in_place.cc).
 absl::StatusOr<Graph> JoinInPlace(Graph graph);
 
@@ -96,6 +100,9 @@ struct Options {
   // Kernels have constants in an order of their own, whatever it is in the
   // graph; otherwise filters_last.cc applies.
   bool packed_weights = true;
+  // Kernels read rows of operands from wherever they are, at no cost;
+  // fuse_movement.cc applies.
+  bool scattered_rows = false;
 };
 
 // All passes, in order. `after` (may be empty) sees the graph after each.

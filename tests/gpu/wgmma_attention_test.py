@@ -2,7 +2,8 @@
 
 The default schedule and candidates for sm_90a, in the simulator and as PTX, against
 attention in float64: several heads or none, numbers of keys and queries and lengths of
-vectors that differ, masks that hide whole rows or chunks, an elementwise block behind it.
+vectors that differ, masks that hide whole rows or chunks, an elementwise block behind it,
+blocks that take heads out of rows and put them back.
 Where ptxas is installed, large kernels must not spill.
 """
 
@@ -27,28 +28,41 @@ LOWEST = -3.4028234663852886e+38
 
 # heads 0: the tensors have no such dimension. scale: of the differences from a row's
 # largest score. mask: is added to the scores, where they are read, or with "block" by one of
-# its own. rounds: to the type of the operands.
+# its own. rounds: to the type of the operands. moved: the parameters have heads in each row.
 Attention = collections.namedtuple(
-    "Attention", "heads queries keys depth columns dtype scale mask rounds",
-    defaults=["float16", None, False, False])
+    "Attention", "heads queries keys depth columns dtype scale mask rounds moved",
+    defaults=["float16", None, False, False, False])
 ATTENTIONS = [
     Attention(0, 64, 128, 64, 64),
     Attention(2, 128, 192, 64, 64, "bfloat16", 0.125, False, True),
     Attention(0, 192, 96, 128, 64, "float16", 0.25, True),
     Attention(3, 64, 128, 64, 192, "float16", None, True, True),
     Attention(0, 128, 256, 128, 128, "bfloat16", 0.088),
+    Attention(2, 128, 96, 64, 128, "float16", 0.125, False, True, True),
 ]
 LARGE = [
     Attention(32, 2048, 2048, 64, 64, "float16", 0.125, False, True),
     Attention(96, 512, 512, 64, 64, "bfloat16", 0.125, True, True),
     Attention(16, 4096, 4096, 128, 128, "float16", 0.088, False, True),
+    Attention(12, 1024, 1024, 64, 64, "float16", 0.125, False, True, True),
 ]
 
 
 def shapes(c):
-    heads = [c.heads] if c.heads else []
-    return (heads + [c.queries, c.depth], heads + [c.keys, c.depth],
-            heads + [c.keys, c.columns], [c.queries, c.keys], heads + [c.queries, c.columns])
+    """Of Q, K, V, the mask and the result."""
+    def of(rows, numbers):
+        heads = [c.heads] if c.heads else []
+        return [rows, *heads, numbers] if c.moved else [*heads, rows, numbers]
+
+    return (of(c.queries, c.depth), of(c.keys, c.depth), of(c.keys, c.columns),
+            [c.queries, c.keys], of(c.queries, c.columns))
+
+
+def moved(values, rows, columns):
+    """Dimensions of rows, columns and others: columns first."""
+    width = len(values) // (rows * columns)
+    return [values[(r * columns + c) * width + i]
+            for c in range(columns) for r in range(rows) for i in range(width)]
 
 
 def block(name, extents, kinds, body, init=None):
@@ -71,13 +85,15 @@ def program(c):
     some = "S" * len(heads)
     scores = ", ".join(map(str, heads + [c.queries, c.keys]))
     rows = ", ".join(map(str, heads + [c.queries])) + ","
+    results = ", ".join(map(str, heads + [c.queries, c.columns]))
     masked = f"S[{h}{a}, {b}] + A[{a}, {b}]"
     score = (f"B[{h}{a}, {b}]" if c.mask == "block" else
              masked if c.mask else f"S[{h}{a}, {b}]")
     power = f"{score} - M[{h}{a}]"
     if c.scale:
         power = f"({power}) * T.float32({c.scale})"
-    result = "R" if c.rounds else "O"
+    result = "R" if c.rounds else "OH" if c.moved else "O"
+    own = "H" if c.moved else ""
     out = c.dtype if c.rounds else "float32"
     lines = [
         "@T.prim_func",
@@ -92,7 +108,15 @@ def program(c):
     if c.mask == "block":
         lines.append(f'    B = T.alloc_buffer(({scores}), "float32")')
     if c.rounds:
-        lines.append(f'    R = T.alloc_buffer({o}, "float32")')
+        lines.append(f'    R = T.alloc_buffer(({results}), "float32")')
+    if c.moved:
+        operands = {"Q": (c.queries, c.depth), "K": (c.keys, c.depth), "V": (c.keys, c.columns)}
+        lines += [f'    {name}H = T.alloc_buffer(({c.heads}, {n}, {width}), "{c.dtype}")'
+                  for name, (n, width) in operands.items()]
+        lines.append(f'    OH = T.alloc_buffer(({results}), "{out}")')
+        for name, (n, width) in operands.items():
+            lines += block(f"{name}H", [c.heads, n, width], "SSS",
+                           f"{name}H[v0, v1, v2] = {name}[v1, v0, v2]")
 
     def product(name, to, extents, x, y):
         return block(name, heads + extents, some + "SSR",
@@ -100,7 +124,8 @@ def program(c):
                      f'T.Cast("float32", {y})', f"{to}[{h}{a}, {b}] = T.float32(0)")
 
     each = heads + [c.queries, c.keys]
-    lines += product("S", "S", [c.queries, c.keys, c.depth], f"Q[{h}{a}, {d}]", f"K[{h}{b}, {d}]")
+    lines += product("S", "S", [c.queries, c.keys, c.depth], f"Q{own}[{h}{a}, {d}]",
+                     f"K{own}[{h}{b}, {d}]")
     if c.mask == "block":
         lines += block("B", each, some + "SS", f"B[{h}{a}, {b}] = {masked}")
     lines += block("M", each, some + "SR", f"M[{h}{a}] = T.max(M[{h}{a}], {score})",
@@ -111,10 +136,13 @@ def program(c):
     lines += block("P", each, some + "SS",
                    f'P[{h}{a}, {b}] = T.Cast("{c.dtype}", E[{h}{a}, {b}] / D[{h}{a}])')
     lines += product("O", result, [c.queries, c.columns, c.keys], f"P[{h}{a}, {d}]",
-                     f"V[{h}{d}, {b}]")
+                     f"V{own}[{h}{d}, {b}]")
     if c.rounds:
         lines += block("round", heads + [c.queries, c.columns], some + "SS",
-                       f'O[{h}{a}, {b}] = T.Cast("{c.dtype}", R[{h}{a}, {b}])')
+                       f'O{own}[{h}{a}, {b}] = T.Cast("{c.dtype}", R[{h}{a}, {b}])')
+    if c.moved:
+        lines += block("back", [c.queries, c.heads, c.columns], "SSS",
+                       "O[v0, v1, v2] = OH[v1, v0, v2]")
     return "\n".join(lines) + "\n"
 
 
@@ -126,6 +154,9 @@ def hidden(c):
 
 
 def expected(c, q, k, v, mask):
+    if c.moved:
+        q, k, v = (moved(x, rows, c.heads)
+                   for x, rows in ((q, c.queries), (k, c.keys), (v, c.keys)))
     result = []
     for head in range(max(c.heads, 1)):
         def rows(values, count, width):
@@ -144,7 +175,7 @@ def expected(c, q, k, v, mask):
             shares = [math.exp((s - largest) * (c.scale or 1)) for s in scores]
             total = sum(shares)
             result += [sum(map(operator.mul, shares, column)) / total for column in values]
-    return result
+    return moved(result, c.heads, c.queries) if c.moved else result
 
 
 def trace_of(tune_opt, seed):

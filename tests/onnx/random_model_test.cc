@@ -37,7 +37,8 @@ TEST(RandomModels, OptimizeKeepsResults) {
     ASSERT_TRUE(expected.ok()) << expected.status();
     std::string before = graph::Print(*graph);
     const auto optimized = graph::Optimize(
-        *graph, Interpreted, {.packed_weights = seed % 2 == 0},
+        *graph, Interpreted,
+        {.packed_weights = seed % 2 == 0, .scattered_rows = seed % 3 == 0},
         [&](std::string_view pass, const auto& now) {
           if (testing::Test::HasFailure()) return;
           std::string after = graph::Print(now);

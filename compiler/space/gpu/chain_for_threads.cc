@@ -323,7 +323,7 @@ absl::Status ThreadChain::TileInner(Schedule& schedule, BlockRv block,
 }  // namespace
 
 // Like chain_for_warps, by threads with sums of their own: for floats that
-// tensor cores would round, and rows and columns of any number.
+// tensor cores would round, and rows, columns and terms of any number.
 //
 //   S = Q K'; M = max(S); D = sum(exp(S - M)); O = (exp(S - M) / D) V
 //   ->  for blockIdx.x:                                  (tiles of rows)
@@ -338,9 +338,11 @@ absl::Status ThreadChain::TileInner(Schedule& schedule, BlockRv block,
 Alternatives ChainForThreads(const RuleContext& context, RuleSite site) {
   const std::optional<MatrixProduct> product = FindMatrixProduct(*site.node);
   if (!product) return DoesNotApply();
-  const ir::WarpProduct* unit =
-      WarpUnitFor(product->factors, *context.target.gpu);
-  if (unit != nullptr && !unit->split) return DoesNotApply();
+  const std::optional<WarpProductSite> unit =
+      FindWarpProduct(*site.node, *context.target.gpu);
+  if (unit && !unit->unit->split && TilesDivide(*site.node, *unit)) {
+    return DoesNotApply();
+  }
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
   if (!plain) return DoesNotApply();
   ThreadChain chain(*context.target.gpu);

@@ -77,8 +77,7 @@ absl::StatusOr<LoopRv> TileLastProduct(const target::GpuLimits& limits,
   const int64_t m = IterExtent(node->iters[product.rows]);
   const int64_t n = IterExtent(node->iters[product.columns]);
   const int64_t terms = IterExtent(node->iters[product.terms]);
-  if (m % (2 * kUnitRows) != 0 || n % kUnitColumns != 0 ||
-      terms % product.unit->terms != 0) {
+  if (!TilesDivide(*node, product)) {
     return absl::FailedPreconditionError("no tiles divide it");
   }
   // The scores of a tile's rows, as float32.

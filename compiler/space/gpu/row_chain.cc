@@ -49,6 +49,13 @@ absl::Status ReduceRows(Schedule& schedule, BlockRv block,
   return schedule.SetScope(block, 0, "shared");
 }
 
+// Whether the block reads nothing that others compute.
+bool ReadsParameters(const ir::PrimFunc& function, const ir::BlockNode& block) {
+  return absl::c_all_of(block.reads, [&](const ir::BufferRegion& read) {
+    return absl::c_linear_search(function.params, read.buffer);
+  });
+}
+
 // Moves what makes the rows of the product's operand below the loop, readers
 // first; nothing is computed twice.
 absl::StatusOr<std::vector<BlockRv>> MoveMakers(const RuleContext& context,
@@ -63,6 +70,8 @@ absl::StatusOr<std::vector<BlockRv>> MoveMakers(const RuleContext& context,
                         schedule.GetBlock(name, context.function));
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
     if (node->writes.size() != 1 || !HasTrivialBindings(*node)) continue;
+    // The fetches compute it.
+    if (IsElementwise(*node) && ReadsParameters(*start, *node)) continue;
     const ir::BufferNode* made = node->writes[0].buffer.get();
     if (!absl::c_linear_search(wanted, made) || IsOutput(*start, made)) {
       continue;

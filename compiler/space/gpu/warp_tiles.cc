@@ -35,6 +35,15 @@ std::optional<WarpProductSite> FindWarpProduct(
   return WarpProductSite{*product, unit};
 }
 
+bool TilesDivide(const ir::BlockNode& block, const WarpProductSite& product) {
+  const auto extent = [&](size_t iter) {
+    return IterExtent(block.iters[iter]);
+  };
+  return extent(product.rows) % (2 * kUnitRows) == 0 &&
+         extent(product.columns) % kUnitColumns == 0 &&
+         extent(product.terms) % product.unit->terms == 0;
+}
+
 absl::StatusOr<schedule::ExprRv> SamplePower(schedule::Schedule& schedule,
                                              int64_t least, int64_t most,
                                              int64_t first) {

@@ -41,6 +41,9 @@ const ir::WarpProduct* WarpUnitFor(const ProductFactors& factors,
 std::optional<WarpProductSite> FindWarpProduct(const ir::BlockNode& block,
                                                const target::GpuLimits& limits);
 
+// Whether the tiles of chains divide the product: they are not padded.
+bool TilesDivide(const ir::BlockNode& block, const WarpProductSite& product);
+
 // Powers of two up to `most`, from `least` or less; the default is `first`.
 absl::StatusOr<schedule::ExprRv> SamplePower(schedule::Schedule& schedule,
                                              int64_t least, int64_t most,

@@ -27,6 +27,10 @@ constexpr Pass kPasses[] = {
        return SinkReshapes(std::move(graph));
      }},
     {"fold-scales", FoldScales},
+    {"merge-products",
+     [](Graph graph, const RunFunction&) {
+       return MergeProducts(std::move(graph));
+     }},
     {"compose-movement",
      [](Graph graph, const RunFunction&) {
        return ComposeMovement(std::move(graph));

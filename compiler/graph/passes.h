@@ -44,6 +44,10 @@ absl::StatusOr<Graph> HoistConstants(Graph graph, const RunFunction& run);
 // its constant weights (fold_scales.cc).
 absl::StatusOr<Graph> FoldScales(Graph graph, const RunFunction& run);
 
+// Multiplies the same data by several constant matrices at once
+// (merge_products.cc).
+absl::StatusOr<Graph> MergeProducts(Graph graph);
+
 // Makes one call of several that move elements one after another
 // (compose_movement.cc).
 absl::StatusOr<Graph> ComposeMovement(Graph graph);

@@ -180,21 +180,37 @@ FETCH = 500
 LATENCIES = {"ld.global": FETCH, "ld.shared": 30, "ldmatrix": 33, "bar": 30, "shfl": 25, "mma": 33,
              "ex2": 18, "rcp": 18, "rsqrt": 18, "sqrt": 18, "lg2": 18}
 WITHOUT_RESULT = ("st", "bar", "cp", "bra", "ret", "red", "mbarrier")
+# What instructions are not moved across, and how far they are moved at most.
+ENDS = ("bra", "ret", "bar", "mbarrier", "cp.async.wait")
+WINDOW = 64
 
 
 def waits_of(launch):
-    """Cycles of one warp alone: in the order of the text, each instruction when
-    what it reads is there. Copies that N other groups may follow have the time of
-    N average parts between waits."""
-    now, total = 0.0, 0.0
-    copies = []
-    ready = {}
+    """Cycles of one warp alone. Between branches and barriers each instruction is issued
+    when what it reads is there, as the assembler orders them, but no earlier than the
+    one so many before it, and loads after stores to the same memory. Copies that N
+    other groups may follow have the time of N average parts between waits."""
+    start, total = 0.0, 0.0
+    copies, issued = [], []
+    ready, stored = {}, {}
     warps = -(-math.prod(launch["threads"]) // 32)
+    executed_before = None
+
+    def end_block():
+        nonlocal start, total
+        if issued:
+            end = max(*issued, start + len(issued))
+            total += (end - start) * executed_before
+            start = end
+            issued.clear()
+
     for entry in launch["instructions"]:
+        if entry["warps"] != executed_before:
+            end_block()
+            executed_before = entry["warps"]
         opcode = opcode_of(entry["text"])
-        before = now
         registers = re.findall(r"%[a-z]+\d+", entry["text"])
-        name = opcode.split(".")[0]
+        name, *parts = opcode.split(".")
         latency = next((cycles for prefix, cycles in LATENCIES.items()
                         if opcode.startswith(prefix)), 4)
         results = 0
@@ -205,15 +221,22 @@ def waits_of(launch):
             results = len(re.findall(r"%[a-z]+\d+", first))
         guard = 1 if entry["text"].startswith("@") else 0
         sources = registers[:guard] + registers[guard + results:]
-        now = max([now, *(ready.get(register, 0) for register in sources)]) + 1
-        if name in WITHOUT_RESULT:
-            now += latency - 4 if latency > 4 else 0
+        memory = next((part for part in parts if part in ("global", "shared", "local")), None)
+        after = stored.get(memory, 0) if memory and "nc" not in parts else 0
+        window = issued[-WINDOW] if len(issued) >= WINDOW else start
+        now = max([window, after, *(ready.get(register, 0) for register in sources)]) + 1
+        issued.append(now)
+        if name in ("st", "red", "atom"):
+            stored[memory] = now
         for register in registers[guard:guard + results]:
             ready[register] = now + latency
-        total += (now - before) * entry["warps"]
+        if opcode.startswith(ENDS):
+            issued[-1] = max(issued) + max(latency - 4, 0)
+            end_block()
         if opcode.startswith(("cp.async.wait_group", "mbarrier.try_wait")):
             group = re.search(r"wait_group\s+(\d+)", entry["text"])
             copies.append((entry["warps"], int(group[1]) if group else 1))
+    end_block()
     part = total / max(sum(executed for executed, _ in copies), 1)
     total += sum(executed * max(FETCH / max(behind, 1) - part, 0)
                  for executed, behind in copies)

@@ -102,4 +102,15 @@ absl::Status InlineProducers(schedule::Schedule& schedule,
   return absl::OkStatus();
 }
 
+absl::StatusOr<ir::BlockPtr> InlineAllProducers(
+    schedule::Schedule& schedule, schedule::BlockRv block,
+    bool (*which)(const ir::BlockNode& producer)) {
+  for (;;) {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr before, schedule.Get(block));
+    TF_RETURN_IF_ERROR(InlineProducers(schedule, block, which));
+    TF_ASSIGN_OR_RETURN(ir::BlockPtr after, schedule.Get(block));
+    if (after->body == before->body) return after;
+  }
+}
+
 }  // namespace tilefarm::space

@@ -120,6 +120,10 @@ absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(
 absl::Status InlineProducers(schedule::Schedule& schedule,
                              schedule::BlockRv block,
                              bool (*which)(const ir::BlockNode& producer));
+// The same of their producers, too. Returns the block as it is then.
+absl::StatusOr<ir::BlockPtr> InlineAllProducers(
+    schedule::Schedule& schedule, schedule::BlockRv block,
+    bool (*which)(const ir::BlockNode& producer));
 
 // Computes the block below the loop; false, and nothing is changed, if that is
 // illegal or would compute anything twice. `padding`: iterations with those of

@@ -36,12 +36,7 @@ std::optional<std::pair<size_t, size_t>> LastTwo(
 }
 
 absl::StatusOr<ir::BlockPtr> CopyFromTensor(Schedule& schedule, BlockRv copy) {
-  for (;;) {
-    TF_ASSIGN_OR_RETURN(const ir::BlockPtr before, schedule.Get(copy));
-    TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, IsPaddedCopy));
-    TF_ASSIGN_OR_RETURN(ir::BlockPtr after, schedule.Get(copy));
-    if (after->body == before->body) return after;
-  }
+  return InlineAllProducers(schedule, copy, IsPaddedCopy);
 }
 
 bool CanCopyTiles(const ir::BlockNode& block, int64_t step, bool across) {

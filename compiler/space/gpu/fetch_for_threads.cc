@@ -1,9 +1,13 @@
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
@@ -53,6 +57,52 @@ std::string SpatialLast(const ir::BlockNode& block,
                       absl::StrJoin(to, ", "), ")");
 }
 
+// From one value of a variable to the next, how many elements further what the
+// copy loads is; nullopt: it varies, or is not known.
+std::optional<int64_t> StrideOf(const ir::BlockNode& copy,
+                                const ir::LoadNode& load, size_t variable) {
+  arith::Analyzer analyzer;
+  const auto position = [&](int64_t value) {
+    ir::VarMap values;
+    for (size_t i = 0; i < copy.iters.size(); ++i) {
+      values[copy.iters[i].var.get()] = ir::IntConst(i == variable ? value : 0);
+    }
+    ir::Expr at = ir::IntConst(0);
+    for (size_t d = 0; d < load.indices.size(); ++d) {
+      at = at * load.buffer->shape[d] + ir::Substitute(load.indices[d], values);
+    }
+    return ir::AsInt(analyzer.Simplify(at));
+  };
+  const auto first = position(0), second = position(1);
+  if (!first || !second) return std::nullopt;
+  return *second - *first;
+}
+
+// The order of a copy's variables that puts the one last along which it loads
+// neighbours. Empty: the order is good, or there is none.
+std::string NeighboursLast(const ir::BlockNode& copy) {
+  const auto* store = ir::As<ir::StoreNode>(copy.body);
+  const auto copied =
+      store == nullptr ? std::nullopt : ir::AsCopiedLoad(store->value);
+  if (!copied || !copied->load->buffer->is_dense()) return "";
+  size_t along = copy.iters.size();
+  for (size_t i = copy.iters.size(); i-- > 0;) {
+    if (IterExtent(copy.iters[i]) == 1) continue;
+    if (StrideOf(copy, *copied->load, i) != 1) continue;
+    along = i;
+    break;
+  }
+  if (along + 1 >= copy.iters.size()) return "";
+  std::vector<std::string> from, to;
+  for (size_t i = 0; i < copy.iters.size(); ++i) {
+    from.push_back(absl::StrCat("i", i));
+    if (i != along) to.push_back(from.back());
+  }
+  to.push_back(from[along]);
+  return absl::StrCat("lambda ", absl::StrJoin(from, ", "), ": (",
+                      absl::StrJoin(to, ", "), ")");
+}
+
 // The vectors by which threads may fetch elements of this size.
 std::vector<int64_t> FetchWidths(ir::DataType dtype) {
   std::vector<int64_t> widths;
@@ -71,7 +121,11 @@ absl::Status FetchForThreads(Schedule& schedule, BlockRv block, int operand,
   const std::string order = SpatialLast(*node, read);
   TF_ASSIGN_OR_RETURN(const BlockRv copy,
                       schedule.CacheRead(block, operand, "shared"));
-  TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr whole,
+                      InlineAllProducers(schedule, copy, ReadsGlobalMemory));
+  if (const std::string last = NeighboursLast(*whole); !last.empty()) {
+    TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(copy, last));
+  }
   // While all copies are whole, it is clear what the moved ones need.
   if (fetch.fragments) {
     TF_ASSIGN_OR_RETURN(const BlockRv fragment,

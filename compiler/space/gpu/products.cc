@@ -41,7 +41,14 @@ std::optional<std::vector<Role>> RolesOf(const ir::BlockNode& block,
   for (const ir::IterVar& iter : block.iters) {
     const bool a = Uses(factors.a->indices, iter);
     const bool b = Uses(factors.b->indices, iter);
-    if (!a && !b) return std::nullopt;
+    if (!a && !b) {
+      // The only one of a batch.
+      if (iter.type == ir::IterType::kReduce || IterExtent(iter) > 1) {
+        return std::nullopt;
+      }
+      roles.push_back(Role::kEach);
+      continue;
+    }
     if (iter.type == ir::IterType::kReduce) {
       if (!a || !b) return std::nullopt;
       roles.push_back(Role::kTerm);

@@ -89,12 +89,15 @@ int64_t PartsOfWholeRows(int64_t terms, int64_t row, int64_t parts) {
   return parts;
 }
 
-// Cuts a loop, or all reduce loops as one.
+// Cuts a loop, or all reduce loops as one. Loops of one iteration are left out:
+// their variables would have no loop of their own then, as tiles need.
 absl::StatusOr<LoopRv> CutOff(Schedule& schedule, const BlockLoops& loops,
                               std::optional<size_t> only, int64_t parts) {
   std::vector<LoopRv> cut;
   for (size_t i = 0; i < loops.size(); ++i) {
-    if (only ? i == *only : loops[i].sums) cut.push_back(loops.rvs[i]);
+    if (only ? i == *only : loops[i].sums && loops[i].extent > 1) {
+      cut.push_back(loops.rvs[i]);
+    }
   }
   if (cut.size() > 1) {
     TF_ASSIGN_OR_RETURN(const LoopRv fused, schedule.Fuse(cut));

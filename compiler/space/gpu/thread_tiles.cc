@@ -53,7 +53,7 @@ constexpr double kCacheBytes = 24, kFetchLatency = 600;
 constexpr double kFreeRegisters = 64, kSpillCost = 1.5;
 // Smaller tiles are chosen where they are faster by more than this.
 constexpr double kAsFast = 0.97;
-constexpr int64_t kDefaultSteps = 8;
+constexpr int64_t kDefaultSteps = 16;
 // Without opting in, a kernel has this much shared memory on every target.
 constexpr int64_t kDefaultShared = 48 << 10;
 

@@ -56,6 +56,9 @@ class DeviceOps {
   // Whether the larger or smaller of two float32, NaN if either is, is one
   // instruction.
   virtual bool HasExtremes() const { return false; }
+  // Whether what a thread may not load is loaded from elsewhere, instead of a
+  // branch around it: loads behind one another then wait together.
+  virtual bool LoadsWithoutBranches() const { return false; }
   // Called for each access of so many bytes of shared memory, for devices that
   // look for races.
   virtual void NoteAccess(llvm::Value* address, int bytes, bool write,

@@ -207,7 +207,10 @@ llvm::Value* Emitter::EmitIfThenElse(const ir::CallNode& e) {
   }
   if (!else_loads) {
     llvm::Value* b = Emit(else_expr);
-    return Guarded(condition, b, [&] { return Emit(then_expr); });
+    const auto then = [&] { return Emit(then_expr); };
+    llvm::Value* value =
+        EmitWithoutBranch(condition, HasPlainLoads(then_expr), b, then);
+    return value != nullptr ? value : Guarded(condition, b, then);
   }
   if (!then_loads) {
     llvm::Value* a = Emit(then_expr);

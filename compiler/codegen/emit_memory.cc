@@ -202,6 +202,28 @@ llvm::Value* Emitter::AccessMask(const ir::Expr& predicate, int lanes) {
   return all;
 }
 
+llvm::Value* Emitter::SafeAddress(const ir::Buffer& buffer,
+                                  llvm::Value* address) {
+  for (llvm::Value* condition : frame_->conditions) {
+    address = builder_.CreateSelect(condition, address,
+                                    frame_->buffers.at(buffer.get()));
+  }
+  return address;
+}
+
+llvm::Value* Emitter::EmitWithoutBranch(
+    llvm::Value* condition, bool is_plain, llvm::Value* otherwise,
+    const std::function<llvm::Value*()>& emit) {
+  if (device_ == nullptr || !device_->LoadsWithoutBranches() ||
+      condition->getType()->isVectorTy() || !is_plain) {
+    return nullptr;
+  }
+  frame_->conditions.push_back(condition);
+  llvm::Value* value = emit();
+  frame_->conditions.pop_back();
+  return builder_.CreateSelect(condition, value, otherwise);
+}
+
 llvm::Value* Emitter::EmitLoad(const ir::LoadNode& e) {
   return FromMemory(EmitStored(e), e.buffer->dtype.element());
 }
@@ -229,7 +251,7 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
   };
   if (lanes == 1) {
     const auto load = [&]() -> llvm::Value* {
-      llvm::Value* address = AddressAt(e.buffer, index);
+      llvm::Value* address = SafeAddress(e.buffer, AddressAt(e.buffer, index));
       NoteSharedAccess(e.buffer, address, 1, /*write=*/false);
       return builder_.CreateAlignedLoad(scalar, address,
                                         AlignmentOf(e.buffer, index));
@@ -264,7 +286,7 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
       if (mask != nullptr) mask = Reverse(builder_, mask, lanes);
       address = Address(e.buffer, start);
     } else {
-      address = AddressAt(e.buffer, ramp->base);
+      address = SafeAddress(e.buffer, AddressAt(e.buffer, ramp->base));
     }
     if (mask == nullptr) {
       EmitPrefetch(e.buffer, index, address);
@@ -378,9 +400,11 @@ llvm::Value* Emitter::EmitCopied(const ir::StoreNode& s) {
   }
   if (copied->condition == nullptr) return EmitStored(*copied->load);
   llvm::Value* condition = EmitCondition(copied->condition);
-  return Guarded(condition,
-                 llvm::Constant::getNullValue(MemoryType(s.value->dtype)),
-                 [&] { return EmitStored(*copied->load); });
+  llvm::Value* zero = llvm::Constant::getNullValue(MemoryType(s.value->dtype));
+  const auto load = [&] { return EmitStored(*copied->load); };
+  llvm::Value* value =
+      EmitWithoutBranch(condition, IsPlainLoad(*copied->load), zero, load);
+  return value != nullptr ? value : Guarded(condition, zero, load);
 }
 
 // The order of a maximum's terms is left open where NaN is among them

@@ -95,6 +95,9 @@ class Emitter {
     bool in_parallel = false;
     // Masks of the active lanes, innermost last; see EmitIfThenElse.
     std::vector<llvm::Value*> masks;
+    // Where one of these does not hold, loads are of the first elements
+    // instead; see EmitWithoutBranch.
+    std::vector<llvm::Value*> conditions;
     // For loops that prefetch, innermost last.
     std::vector<Prefetch> prefetches;
     // Index arithmetic that was emitted at a point which dominates the
@@ -258,6 +261,15 @@ class Emitter {
 
   // --- emit_memory.cc ---
   llvm::Value* EmitLoad(const ir::LoadNode& e);
+  // The address, or that of the buffer's first element where a condition of the
+  // frame does not hold.
+  llvm::Value* SafeAddress(const ir::Buffer& buffer, llvm::Value* address);
+  // What `emit` makes where the condition holds, and else the other value.
+  // Null, without code: it is not made of plain loads alone (HasPlainLoads), or
+  // the device has branches instead.
+  llvm::Value* EmitWithoutBranch(llvm::Value* condition, bool is_plain,
+                                 llvm::Value* otherwise,
+                                 const std::function<llvm::Value*()>& emit);
   // The same, but the elements in memory order.
   llvm::Value* EmitStored(const ir::LoadNode& e);
   // emit_strided.cc: lanes that are a few elements apart. Null: they are too

@@ -78,6 +78,38 @@ bool RoundsTo16Bits(const ir::CastNode& cast) {
          (from.is_float() || from.bits > 8);
 }
 
+bool IsPlainLoad(const ir::LoadNode& load) {
+  if (load.predicate != nullptr || load.buffer->scope != "global" ||
+      load.indices.size() != 1 || AnyHasLoad(load.indices)) {
+    return false;
+  }
+  if (!load.dtype.is_vector()) return true;
+  const std::optional<RampForm> ramp = AsRamp(load.indices[0]);
+  return ramp && ir::IsConstInt(ramp->stride, 1);
+}
+
+bool HasPlainLoads(const ir::Expr& expr) {
+  bool plain = true;
+  ir::PostOrderExprs(expr, [&](const ir::Expr& part) {
+    switch (part->kind) {
+      case ir::ExprKind::kLoad:
+        plain &= IsPlainLoad(*ir::As<ir::LoadNode>(part));
+        break;
+      case ir::ExprKind::kVar:
+      case ir::ExprKind::kIntConst:
+      case ir::ExprKind::kFloatConst:
+      case ir::ExprKind::kBinary:
+      case ir::ExprKind::kCast:
+      case ir::ExprKind::kRamp:
+      case ir::ExprKind::kBroadcast:
+        break;
+      default:
+        plain = false;
+    }
+  });
+  return plain;
+}
+
 bool HasLoad(const ir::Expr& expr) {
   switch (expr->kind) {
     case ir::ExprKind::kLoad:

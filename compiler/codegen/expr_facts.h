@@ -22,6 +22,12 @@ int64_t DivisorOf(const ir::Expr& index);
 
 // Whether evaluating the expression reads memory.
 bool HasLoad(const ir::Expr& expr);
+// Whether it is an element of global memory, or elements side by side, at an
+// index that is not loaded.
+bool IsPlainLoad(const ir::LoadNode& load);
+// Whether it is arithmetic of such loads: it costs little where nobody needs
+// it.
+bool HasPlainLoads(const ir::Expr& expr);
 // Whether the cast is to a 16-bit float, which may not have the value.
 bool RoundsTo16Bits(const ir::CastNode& cast);
 

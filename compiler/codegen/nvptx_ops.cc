@@ -113,6 +113,7 @@ class Nvptx : public DeviceOps {
   }
 
   bool HasExtremes() const override { return limits_.nan_extremes; }
+  bool LoadsWithoutBranches() const override { return true; }
 
   void Barrier(llvm::IRBuilder<>& builder) override {
     builder.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});

@@ -137,12 +137,17 @@ std::optional<CopiedLoad> AsCopiedLoad(const Expr& value) {
   if (guarded == nullptr || guarded->op != Intrinsic::kIfThenElse) {
     return std::nullopt;
   }
-  const auto* load = As<LoadNode>(guarded->args[1]);
-  if (load == nullptr || load->predicate != nullptr ||
-      guarded->args[0]->dtype.is_vector() || !IsZero(guarded->args[2])) {
+  const Expr& condition = guarded->args[0];
+  if (condition->dtype.is_vector() || !IsZero(guarded->args[2])) {
     return std::nullopt;
   }
-  return CopiedLoad{load, guarded->args[0]};
+  std::optional<CopiedLoad> copied = AsCopiedLoad(guarded->args[1]);
+  if (!copied) return std::nullopt;
+  copied->condition =
+      copied->condition == nullptr
+          ? condition
+          : MakeBinary(BinaryOp::kAnd, condition, copied->condition);
+  return copied;
 }
 
 Expr MakeMachineOp(MachineOp op, std::vector<Expr> args) {

@@ -33,6 +33,24 @@ constexpr int64_t kSwizzleBytes = 16;  // of the swizzle
 // Product, row step, column step, pair.
 using SumPlace = std::tuple<int64_t, int64_t, int64_t, int64_t>;
 
+// Loads other buffers than the sums only where the condition holds.
+class GuardLoads : public ir::Mutator {
+ public:
+  GuardLoads(Expr condition, const ir::BufferNode* sums)
+      : condition_(std::move(condition)), sums_(sums) {}
+  using ir::Mutator::Mutate;
+
+ protected:
+  Expr MutateLoad(const ir::LoadNode& load, const Expr& self) override {
+    if (load.buffer.get() == sums_) return self;
+    return ir::IfThenElseExpr(condition_, self, ir::ConstOf(load.dtype, 0));
+  }
+
+ private:
+  const Expr condition_;
+  const ir::BufferNode* sums_;
+};
+
 class BoxStorer {
  public:
   BoxStorer(const WarpgroupNest& nest, const ir::Var& thread,
@@ -289,16 +307,27 @@ class BoxStorer {
   }
 
   // What is stored, where it reads other tensors only inside of the bounds.
+  // Conditions are those of the loads, so that there is no branch around what
+  // is computed; but integers are not divided by what was not loaded.
   Expr Value() const {
-    bool reads = false;
+    bool reads = false, divides = false;
     ir::PostOrderExprs(store_->value, [&](const Expr& e) {
       const auto* load = ir::As<ir::LoadNode>(e);
       reads |= load != nullptr && load->buffer != nest_.sums;
+      const auto* op = ir::As<ir::BinaryNode>(e);
+      divides |=
+          op != nullptr && !op->dtype.is_float() &&
+          (op->op == BinaryOp::kDiv || op->op == BinaryOp::kMod ||
+           op->op == BinaryOp::kFloorDiv || op->op == BinaryOp::kFloorMod) &&
+          ir::AsInt(op->b) == std::nullopt;
     });
     if (!reads || conditions_.empty()) return store_->value;
     Expr inside = conditions_.front();
     for (size_t i = 1; i < conditions_.size(); ++i) {
       inside = ir::And(inside, conditions_[i]);
+    }
+    if (!divides) {
+      return GuardLoads(inside, nest_.sums.get()).Mutate(store_->value);
     }
     // What is stored in 16 bits is computed in 32.
     const auto* narrowed = ir::As<ir::CastNode>(store_->value);

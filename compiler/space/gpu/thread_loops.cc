@@ -23,7 +23,7 @@ using schedule::Schedule;
 class Vectors {
  public:
   Vectors(const ir::BlockNode& block, const ir::IterVar& iter, int64_t width)
-      : var_(iter.var.get()) {
+      : var_(iter.var.get()), width_(width) {
     for (const ir::IterVar& other : block.iters) {
       analyzer_.Bind(other.var, other.dom);
     }
@@ -39,12 +39,40 @@ class Vectors {
     first = analyzer_.Simplify(first);
     return ir::UsesVar(first, lane_.get()) ? nullptr : first;
   }
+  // Whether the condition is the same for all lanes: each of its comparisons
+  // does not depend on the lane, or changes between vectors.
+  bool IsUniform(const ir::Expr& condition) {
+    if (First(condition, /*step=*/0) != nullptr) return true;
+    const auto* compare = ir::As<ir::BinaryNode>(condition);
+    if (compare == nullptr) return false;
+    switch (compare->op) {
+      case ir::BinaryOp::kAnd:
+      case ir::BinaryOp::kOr:
+        return IsUniform(compare->a) && IsUniform(compare->b);
+      case ir::BinaryOp::kLT:  // a - b < 0
+      case ir::BinaryOp::kGE:
+        return ChangesBetween(compare->a - compare->b);
+      case ir::BinaryOp::kLE:  // a - b - 1 < 0
+      case ir::BinaryOp::kGT:
+        return ChangesBetween(compare->a - compare->b - 1);
+      default:
+        return false;
+    }
+  }
   bool Divisible(const ir::Expr& expr, int64_t divisor) {
     return arith::Divisible(analyzer_, expr, divisor);
   }
 
  private:
+  // Whether the sum grows with the lane, and is 0 for first lanes alone: it is
+  // negative in all lanes or in none.
+  bool ChangesBetween(const ir::Expr& sum) {
+    const ir::Expr first = First(sum, /*step=*/1);
+    return first != nullptr && Divisible(first, width_);
+  }
+
   const ir::VarNode* var_;
+  const int64_t width_;
   const ir::Var vector_ = ir::MakeVar("vector"), lane_ = ir::MakeVar("lane");
   ir::Expr at_;
   arith::Analyzer analyzer_;
@@ -97,8 +125,7 @@ int64_t VectorWidth(const ir::BlockNode& block, bool loads_only) {
       narrow(load->buffer, load->indices);
     } else if (const auto* call = ir::As<ir::CallNode>(expr)) {
       while (call->op == ir::Intrinsic::kIfThenElse && width > 1 &&
-             Vectors(block, last, width).First(call->args[0], /*step=*/0) ==
-                 nullptr) {
+             !Vectors(block, last, width).IsUniform(call->args[0])) {
         width /= 2;
       }
     }

@@ -224,12 +224,45 @@ class Nvptx : public DeviceOps {
                            llvm::IRBuilder<>& builder) override {
     const ir::WarpProduct& product =
         ir::kWarpProducts[static_cast<size_t>(unit)];
+    constexpr int kWholeTerms = 80;  // the first architecture with 16 halves
+    if (product.a.bits != 16 || limits_.architecture >= kWholeTerms) {
+      return OneProduct(product, product.shape, a, b, sums, builder);
+    }
+    // The first registers of either operand have the first 8 terms.
+    for (int half = 0; half < 2; ++half) {
+      const auto part = [&](llvm::Value* value) {
+        const int lanes = Lanes(value) / 2;
+        std::vector<int> own(static_cast<size_t>(lanes));
+        std::iota(own.begin(), own.end(), half * lanes);
+        return builder.CreateShuffleVector(value, own);
+      };
+      sums = OneProduct(product, "m16n8k8", part(a), part(b), sums, builder);
+    }
+    return sums;
+  }
+
+  llvm::Value* RoundTf32(llvm::Value* value,
+                         llvm::IRBuilder<>& builder) override {
+    Operands operands;
+    operands.AddResults('r', 1);
+    operands.Add('f', value);
+    return builder.CreateBitCast(
+        Assembly("cvt.rna.tf32.f32 $0, $1;", operands, builder.getInt32Ty(), 1,
+                 /*memory=*/false, builder),
+        builder.getFloatTy());
+  }
+
+ private:
+  llvm::Value* OneProduct(const ir::WarpProduct& product,
+                          std::string_view shape, llvm::Value* a,
+                          llvm::Value* b, llvm::Value* sums,
+                          llvm::IRBuilder<>& builder) {
     const char kind = sums->getType()->isFPOrFPVectorTy() ? 'f' : 'r';
     Operands operands;
     operands.AddResults(kind, 4);
-    std::string text = absl::StrCat(
-        "mma.sync.aligned.", std::string(product.shape), ".row.col.",
-        std::string(product.types), " ", operands.List(0, 4));
+    std::string text =
+        absl::StrCat("mma.sync.aligned.", std::string(shape), ".row.col.",
+                     std::string(product.types), " ", operands.List(0, 4));
     for (const auto& [value, letter] :
          {std::pair{a, 'r'}, std::pair{b, 'r'}, std::pair{sums, kind}}) {
       const int first = operands.count(), lanes = Lanes(value);
@@ -246,18 +279,6 @@ class Nvptx : public DeviceOps {
         /*memory=*/false, builder);
   }
 
-  llvm::Value* RoundTf32(llvm::Value* value,
-                         llvm::IRBuilder<>& builder) override {
-    Operands operands;
-    operands.AddResults('r', 1);
-    operands.Add('f', value);
-    return builder.CreateBitCast(
-        Assembly("cvt.rna.tf32.f32 $0, $1;", operands, builder.getInt32Ty(), 1,
-                 /*memory=*/false, builder),
-        builder.getFloatTy());
-  }
-
- private:
   // 2^n * 2^f with x * log2(e) = n + f and n a whole number, f from -0.5 to
   // 0.5: f is exact to about 2^-24 by a product in two parts, and ex2.approx to
   // 2^-22.5 (PTX ISA, "ex2"). n is limited to what has a power without

@@ -43,8 +43,9 @@ inline constexpr int kWarpProductRows = 16;
 inline constexpr int kWarpProductColumns = 8;
 
 inline constexpr std::array<WarpProduct, 7> kWarpProducts = {{
+    // Two instructions of 8 terms before sm_80.
     {"mma", DataType::Float(16), DataType::Float(16), DataType::Float(32), 16,
-     false, 80, "m16n8k16", "f32.f16.f16.f32"},
+     false, 75, "m16n8k16", "f32.f16.f16.f32"},
     {"mma", DataType::BFloat16(), DataType::BFloat16(), DataType::Float(32), 16,
      false, 80, "m16n8k16", "f32.bf16.bf16.f32"},
     {"mma.3xtf32", DataType::Float(32), DataType::Float(32),

@@ -1,5 +1,7 @@
 #include "compiler/lower/warpgroup_stores.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -12,6 +14,7 @@
 #include "compiler/arith/window_rows.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
+#include "compiler/ir/structural.h"
 #include "compiler/ir/tensor_box.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/ir/warpgroup_product.h"
@@ -32,24 +35,6 @@ constexpr int64_t kSwizzleBytes = 16;  // of the swizzle
 
 // Product, row step, column step, pair.
 using SumPlace = std::tuple<int64_t, int64_t, int64_t, int64_t>;
-
-// Loads other buffers than the sums only where the condition holds.
-class GuardLoads : public ir::Mutator {
- public:
-  GuardLoads(Expr condition, const ir::BufferNode* sums)
-      : condition_(std::move(condition)), sums_(sums) {}
-  using ir::Mutator::Mutate;
-
- protected:
-  Expr MutateLoad(const ir::LoadNode& load, const Expr& self) override {
-    if (load.buffer.get() == sums_) return self;
-    return ir::IfThenElseExpr(condition_, self, ir::ConstOf(load.dtype, 0));
-  }
-
- private:
-  const Expr condition_;
-  const ir::BufferNode* sums_;
-};
 
 class BoxStorer {
  public:
@@ -306,29 +291,22 @@ class BoxStorer {
     return false;
   }
 
-  // What is stored, where it reads other tensors only inside of the bounds.
-  // Conditions are those of the loads, so that there is no branch around what
-  // is computed; but integers are not divided by what was not loaded.
-  Expr Value() const {
-    bool reads = false, divides = false;
+  // Where what is stored may read other tensors; null: anywhere.
+  Expr Inside() const {
+    bool reads = false;
     ir::PostOrderExprs(store_->value, [&](const Expr& e) {
       const auto* load = ir::As<ir::LoadNode>(e);
       reads |= load != nullptr && load->buffer != nest_.sums;
-      const auto* op = ir::As<ir::BinaryNode>(e);
-      divides |=
-          op != nullptr && !op->dtype.is_float() &&
-          (op->op == BinaryOp::kDiv || op->op == BinaryOp::kMod ||
-           op->op == BinaryOp::kFloorDiv || op->op == BinaryOp::kFloorMod) &&
-          ir::AsInt(op->b) == std::nullopt;
     });
-    if (!reads || conditions_.empty()) return store_->value;
+    if (!reads || conditions_.empty()) return nullptr;
     Expr inside = conditions_.front();
     for (size_t i = 1; i < conditions_.size(); ++i) {
       inside = ir::And(inside, conditions_[i]);
     }
-    if (!divides) {
-      return GuardLoads(inside, nest_.sums.get()).Mutate(store_->value);
-    }
+    return inside;
+  }
+  // What is stored, where it may be computed, and else 0.
+  Expr Guarded(const Expr& inside) const {
     // What is stored in 16 bits is computed in 32.
     const auto* narrowed = ir::As<ir::CastNode>(store_->value);
     const Expr& value = narrowed == nullptr ? store_->value : narrowed->value;
@@ -348,43 +326,62 @@ class BoxStorer {
     return Effect(MachineOp::kBoxStoreWait, {ir::IntConst(groups)});
   }
 
+  // One of the two rows of a lane. All of it has one condition where that is of
+  // the row: the engine does not read what is not stored then.
+  void StoreRows(int64_t product, int64_t chunk, const Expr& tile, int64_t h,
+                 std::vector<Stmt>& out) const {
+    const int64_t chunk_elements =
+        kSwizzleBytes / store_->buffer->dtype.bytes();
+    const Expr inside = Inside();
+    const Expr row =
+        ir::FloorDiv(ir::FloorMod(thread_, ir::IntConst(ir::kWarpgroup)),
+                     ir::IntConst(32)) *
+            16 +
+        Lane() + h * kSumsPeriod;
+    // Of the row: 16 bytes are at another place in each of 8 rows.
+    const Expr column = ir::FloorMod(thread_, ir::IntConst(4)) * kSumsPair;
+    Expr common;
+    std::vector<Stmt> stores;
+    for (int64_t step = 0; step < row_elements_ / kSumsPeriod; ++step) {
+      const int64_t c = chunk * (row_elements_ / kSumsPeriod) + step;
+      ir::VarMap values = iterations_.at({product, h, c, 0});
+      const ir::Var pair = ir::MakeVar("pair");
+      values[pair_->var.get()] = values.at(pair_->var.get()) + Expr(pair);
+      Expr value = store_->value;
+      if (inside != nullptr) {
+        const Expr own = ir::Substitute(inside, values);
+        if (step == 0 && !ir::UsesVar(own, pair.get())) common = own;
+        if (common == nullptr || !ir::StructuralEqual(own, common)) {
+          value = Guarded(inside);
+        }
+      }
+      const Expr place =
+          ir::MakeBinary(BinaryOp::kBitXor,
+                         ir::IntConst(step * kSumsPeriod / chunk_elements) +
+                             ir::FloorDiv(column, ir::IntConst(chunk_elements)),
+                         Lane()) *
+              chunk_elements +
+          ir::FloorMod(column, ir::IntConst(chunk_elements)) + Expr(pair);
+      stores.push_back(
+          ir::MakeFor(pair, ir::IntConst(kSumsPair),
+                      ir::MakeStore(tiles_, {warpgroup_, tile, row, place},
+                                    ir::Substitute(value, values)),
+                      ir::ForKind::kVectorized));
+    }
+    if (common == nullptr) {
+      std::ranges::move(stores, std::back_inserter(out));
+    } else {
+      out.push_back(ir::MakeIf(common, ir::MakeSeq(std::move(stores))));
+    }
+  }
+
   void StoreChunk(int64_t product, int64_t chunk, int64_t number,
                   std::vector<Stmt>& out) const {
     const Expr tile = ir::IntConst(number % ir::kStoreTiles);
     const Stmt meet = Effect(MachineOp::kWarpgroupBarrier, {warpgroup_});
     out.push_back(ByFirst({Wait(ir::kStoreTiles - 1)}));
     out.push_back(meet);
-    const int64_t bytes = store_->buffer->dtype.bytes();
-    const Expr value = Value();
-    for (int64_t step = 0; step < row_elements_ / kSumsPeriod; ++step) {
-      for (int64_t h = 0; h < 2; ++h) {
-        const int64_t c = chunk * (row_elements_ / kSumsPeriod) + step;
-        ir::VarMap values = iterations_.at({product, h, c, 0});
-        const ir::Var pair = ir::MakeVar("pair");
-        values[pair_->var.get()] = values.at(pair_->var.get()) + Expr(pair);
-        // Of the row: 16 bytes are at another place in each of 8 rows.
-        const Expr column = ir::FloorMod(thread_, ir::IntConst(4)) * kSumsPair;
-        const int64_t chunk_elements = kSwizzleBytes / bytes;
-        const Expr place =
-            ir::MakeBinary(
-                BinaryOp::kBitXor,
-                ir::IntConst(step * kSumsPeriod / chunk_elements) +
-                    ir::FloorDiv(column, ir::IntConst(chunk_elements)),
-                Lane()) *
-                chunk_elements +
-            ir::FloorMod(column, ir::IntConst(chunk_elements)) + Expr(pair);
-        const Expr row =
-            ir::FloorDiv(ir::FloorMod(thread_, ir::IntConst(ir::kWarpgroup)),
-                         ir::IntConst(32)) *
-                16 +
-            Lane() + h * kSumsPeriod;
-        out.push_back(
-            ir::MakeFor(pair, ir::IntConst(kSumsPair),
-                        ir::MakeStore(tiles_, {warpgroup_, tile, row, place},
-                                      ir::Substitute(value, values)),
-                        ir::ForKind::kVectorized));
-      }
-    }
+    for (int64_t h = 0; h < 2; ++h) StoreRows(product, chunk, tile, h, out);
     out.push_back(Effect(MachineOp::kBoxFence, {}));
     out.push_back(meet);
     ir::TensorMap map = map_;

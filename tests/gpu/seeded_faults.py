@@ -231,8 +231,8 @@ FAULTS = [
      "copied->condition == nullptr ? nullptr : Emit(copied->condition);",
      "nullptr;"),
     ("async-other-than-zero", "compiler/ir/machine_op.cc",
-     "guarded->args[0]->dtype.is_vector() || !IsZero(guarded->args[2])) {",
-     "guarded->args[0]->dtype.is_vector()) {"),
+     "condition->dtype.is_vector() || !IsZero(guarded->args[2])) {",
+     "condition->dtype.is_vector()) {"),
     # Windows that the copy engine fetches.
     ("windows-offsets", CODEGEN + "emit_warpgroup.cc",
      "Emit(copy.offsets[static_cast<size_t>(ir::kMaxSpatial - 1 - i)]),",
@@ -250,8 +250,19 @@ FAULTS = [
      "std::swap(described.sizes[last], described.sizes.back());",
      "described.sizes[last] = 7;"),
     ("windows-store-reads", LOWER + "warpgroup_stores.cc",
-     "if (!reads || conditions_.empty()) return store_->value;",
-     "if (!reads || !conditions_.empty()) return store_->value;"),
+     "if (!reads || conditions_.empty()) return nullptr;",
+     "if (!reads || !conditions_.empty()) return nullptr;"),
+    # Guarded loads without branches, and their vectors.
+    ("guards-otherwise", CODEGEN + "emit_memory.cc",
+     "return builder_.CreateSelect(condition, value, otherwise);",
+     "return value;"),
+    ("guards-of-vectors", "compiler/space/gpu/thread_loops.cc",
+     "return first != nullptr && Divisible(first, width_);",
+     "return first != nullptr;"),
+    # Tensor cores whose instructions have half of the terms.
+    ("halves-of-terms", CODEGEN + "nvptx_ops.cc",
+     "std::iota(own.begin(), own.end(), half * lanes);",
+     "std::iota(own.begin(), own.end(), 0);"),
     # Chains of products by warpgroups.
     ("chain-wait", LOWER + "warpgroup_chain.cc",
      "std::vector<Stmt> stmts = {ring_->WaitForTiles(iteration)};",

@@ -2,7 +2,7 @@
 # RUN: --target cuda:sm_80 --default --stage trace | --check-prefix=WRITTEN
 # RUN: --target cuda:sm_80 --default --allow-rounding --stage lowered | --check-prefix=ONLINE
 # RUN: --target cuda:sm_80 --default --allow-rounding --stage trace | --check-prefix=TRACE
-# RUN: --target cuda:sm_75 --default --allow-rounding --stage trace | --check-prefix=OLD
+# RUN: --target cuda:sm_70 --default --allow-rounding --stage trace | --check-prefix=OLD
 # Attention is one kernel: the scores of 32 rows are in shared memory, a warp
 # sums a row, and the second product fetches the normalised ones from there.
 @T.prim_func

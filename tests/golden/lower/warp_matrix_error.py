@@ -1,7 +1,7 @@
 # RUN-FAIL: --stage matrices --target cuda:sm_80 --function lanes | --check-prefix=LANES
 # RUN-FAIL: --stage matrices --target cuda:sm_80 --function kind | --check-prefix=KIND
 # RUN-FAIL: --stage matrices --target cuda:sm_80 --function types | --check-prefix=TYPES
-# RUN-FAIL: --stage matrices --target cuda:sm_75 --function model | --check-prefix=MODEL
+# RUN-FAIL: --stage matrices --target cuda:sm_70 --function model | --check-prefix=MODEL
 # RUN-FAIL: --stage matrices --target cuda:sm_80 --function scope | --check-prefix=SCOPE
 # RUN-FAIL: --stage matrices --target cuda:sm_80 --function padding | --check-prefix=PADDING
 # RUN-FAIL: --stage matrices --target cuda:sm_80 --function guard | --check-prefix=GUARD
@@ -347,7 +347,7 @@ class Module:
 # LANES: loop k: tilefarm.warp_matrix: thread l of a warp does not have the rows l / 4 of one operand and the columns l % 4 * 2 of the other
 # KIND: loop k: tilefarm.warp_matrix: there is no kind "wmma" of units
 # TYPES: loop k: tilefarm.warp_matrix: no unit of the kind "mma.3xtf32" multiplies float16 by float16 into float32
-# MODEL: loop k: tilefarm.warp_matrix: the target has no products m16n8k16.f32.f16.f16.f32; sm_80 has
+# MODEL: loop k: tilefarm.warp_matrix: the target has no products m16n8k16.f32.f16.f16.f32; sm_75 has
 # SCOPE: loop k: tilefarm.warp_matrix: the operand A is not in a buffer of the scope "shared"
 # PADDING: loop k: tilefarm.warp_matrix: rows of A_shared are not contiguous or not aligned to 16 bytes; storage_align pads them
 # GUARD: loop k: tilefarm.warp_matrix: loops without conditions and other statements have to be around one store

@@ -6,6 +6,7 @@ ptxas is installed, it must not spill registers.
 
 import array
 import ctypes
+import itertools
 import operator
 import os
 import random
@@ -118,9 +119,11 @@ def run(path, size, kind, layout, rng):
 def check(tunec, name, rng):
     size, kind, layout, _ = mma_traces.parse(name)
     mma_traces.write(".", name)
-    for target in artifacts.KINDS:
-        path = f"{name}_{target}.so"
-        subprocess.run([tunec, name + ".py", "--target", target + ":sm_90a",
+    # Those of float16 are also of two instructions, before sm_80.
+    models = ["sm_90a", "sm_75"] if "_f16_" in name else ["sm_90a"]
+    for target, model in itertools.product(artifacts.KINDS, models):
+        path = f"{name}_{target}_{model}.so"
+        subprocess.run([tunec, name + ".py", "--target", f"{target}:{model}",
                         "--trace", name + ".tr", "-o", path], check=True)
         error = run(path, size, kind, layout, rng)
         print(path, error or "ok", flush=True)

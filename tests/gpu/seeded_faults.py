@@ -4,8 +4,8 @@
     tests/gpu/seeded_faults.py [--build DIR] [--seconds S] [--only NAME ...]
 
 As tests/property/seeded_faults.py, whose code it uses: for each fault,
-gpu_kernels_property_test, program_fuzz --gpu, as PTX and in the simulator,
-gpu_wgmma_conv_test and gpu_wgmma_attention_test run until one of them fails;
+gpu_kernels_property_test, program_fuzz --gpu, as PTX and in the simulator, and
+the tests of products, convolutions and attention run until one of them fails;
 program_fuzz starts no new programs after S seconds.
 """
 
@@ -252,13 +252,10 @@ FAULTS = [
     ("windows-store-reads", LOWER + "warpgroup_stores.cc",
      "if (!reads || conditions_.empty()) return nullptr;",
      "if (!reads || !conditions_.empty()) return nullptr;"),
-    # Guarded loads without branches, and their vectors.
+    # Guarded loads without branches.
     ("guards-otherwise", CODEGEN + "emit_memory.cc",
      "return builder_.CreateSelect(condition, value, otherwise);",
-     "return value;"),
-    ("guards-of-vectors", "compiler/space/gpu/thread_loops.cc",
-     "return first != nullptr && Divisible(first, width_);",
-     "return first != nullptr;"),
+     "return builder_.CreateSelect(condition, otherwise, value);"),
     # Tensor cores whose instructions have half of the terms.
     ("halves-of-terms", CODEGEN + "nvptx_ops.cc",
      "std::iota(own.begin(), own.end(), half * lanes);",
@@ -303,10 +300,11 @@ def commands(arguments):
           for target in (PTX, [])),
         *(["program_fuzz", "--gpu", *PTX, "--seed", seed, "--count", "1",
            "--traces", "2", "--no-shrink"] for seed in FOUND),
-        # Convolutions and attention large enough for warpgroups.
+        # Products of each unit; convolutions and attention large enough for
+        # warpgroups.
         *(["ctest", test, "tune-opt", "tunec", "fake_cuda"]
-          for test in ("gpu_wgmma_conv_test", "gpu_wgmma_attention_test",
-                       "gpu_thread_chain_test")),
+          for test in ("gpu_mma_test", "gpu_wgmma_conv_test",
+                       "gpu_wgmma_attention_test", "gpu_thread_chain_test")),
     ]
 
 

@@ -6,6 +6,7 @@
 //   Ramp, other       a small stride: emit_strided.cc; else one scalar access a
 //                     lane, gather/scatter under a mask
 //   anything else     gather/scatter
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>

@@ -16,6 +16,7 @@
 #define TILEFARM_COMPILER_CODEGEN_EMITTER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>

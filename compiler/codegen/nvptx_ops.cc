@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"

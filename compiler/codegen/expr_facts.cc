@@ -83,6 +83,10 @@ bool IsPlainLoad(const ir::LoadNode& load) {
       load.indices.size() != 1 || AnyHasLoad(load.indices)) {
     return false;
   }
+  // The buffer has as many: its first ones may be loaded instead.
+  int64_t elements = 1;
+  for (const int64_t extent : load.buffer->shape) elements *= extent;
+  if (elements < load.dtype.lanes) return false;
   if (!load.dtype.is_vector()) return true;
   const std::optional<RampForm> ramp = AsRamp(load.indices[0]);
   return ramp && ir::IsConstInt(ramp->stride, 1);

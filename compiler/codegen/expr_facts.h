@@ -23,7 +23,7 @@ int64_t DivisorOf(const ir::Expr& index);
 // Whether evaluating the expression reads memory.
 bool HasLoad(const ir::Expr& expr);
 // Whether it is an element of global memory, or elements side by side, at an
-// index that is not loaded.
+// index that is not loaded, of a buffer that has as many.
 bool IsPlainLoad(const ir::LoadNode& load);
 // Whether it is arithmetic of such loads: it costs little where nobody needs
 // it.

@@ -59,10 +59,7 @@ std::optional<Choices> ChoicesOf(const ir::BlockNode& block,
   const int64_t m = IterExtent(block.iters[product.rows]);
   const int64_t n = IterExtent(block.iters[product.columns]);
   const int64_t k = IterExtent(block.iters[product.terms]);
-  if (m % (2 * kUnitRows) != 0 || n % kUnitColumns != 0 ||
-      k % product.unit->terms != 0) {
-    return std::nullopt;
-  }
+  if (!TilesDivide(block, product)) return std::nullopt;
   Choices most;
   most.rows = PowerOf(m / kUnitRows, kMostTileRows);
   most.row_warps = PowerOf(m / kUnitRows / most.rows, kMostRowWarps);

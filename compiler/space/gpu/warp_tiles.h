@@ -41,7 +41,7 @@ const ir::WarpProduct* WarpUnitFor(const ProductFactors& factors,
 std::optional<WarpProductSite> FindWarpProduct(const ir::BlockNode& block,
                                                const target::GpuLimits& limits);
 
-// Whether the tiles of chains divide the product: they are not padded.
+// Whether whole tiles of warps make up the product, without padding.
 bool TilesDivide(const ir::BlockNode& block, const WarpProductSite& product);
 
 // Powers of two up to `most`, from `least` or less; the default is `first`.

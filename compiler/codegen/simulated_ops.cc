@@ -105,7 +105,6 @@ class Simulated : public DeviceOps {
 
   llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
                           llvm::IRBuilder<>& builder) override {
-    (void)width;  // a mask below it stays in the group
     const auto extent = [&](size_t i) {
       return builder.getInt32(static_cast<uint32_t>(threads_[i]));
     };
@@ -120,8 +119,9 @@ class Simulated : public DeviceOps {
     llvm::Type* word = builder.getInt32Ty();
     return builder.CreateCall(
         Runtime("tf_rt_sim_shuffle", word,
-                {builder.getPtrTy(), word, word, word}),
-        {thread_, value, lane, builder.getInt32(sites_++)});
+                {builder.getPtrTy(), word, word, word, word}),
+        {thread_, value, lane, builder.getInt32(static_cast<uint32_t>(width)),
+         builder.getInt32(sites_++)});
   }
 
   llvm::Value* LoadMatrix(llvm::Value* row, int matrices, bool transposed,

@@ -215,6 +215,7 @@ class ThreadMapper : public ir::Mutator {
       return store;
     }
     const bool shared = shared_.contains(s.buffer.get());
+    if (shared) CheckOneValue(*ir::As<ir::StoreNode>(store));
     // One of the threads that would all do the same.
     Expr first = ir::BoolConst(true);
     for (size_t i = 0; i < bound_.size(); ++i) {
@@ -364,6 +365,40 @@ class ThreadMapper : public ir::Mutator {
       ir::PostOrderExprs(condition, look);
     }
     return differs;
+  }
+
+  // Refuses a store of the threads' own values to one element that they share.
+  // Conditions may choose one of them.
+  void CheckOneValue(const ir::StoreNode& s) {
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      if (!ir::IsThreadIdx(static_cast<ThreadAxis>(i)) || !bound_[i] ||
+          launch_.extents[i] == 1) {
+        continue;
+      }
+      const ir::VarNode* thread = launch_.vars[i].get();
+      // What they have kept in places of their own may be the same.
+      bool value_differs = false, is_kept = false;
+      ir::PostOrderExprs(s.value, [&](const Expr& e) {
+        const auto* load = ir::As<ir::LoadNode>(e);
+        value_differs |= e.get() == thread;
+        is_kept |= load != nullptr && (local_.contains(load->buffer.get()) ||
+                                       shared_.contains(load->buffer.get()));
+      });
+      bool may_choose = false;
+      const auto look = [&](const Expr& e) {
+        const auto* var = ir::As<ir::VarNode>(e);
+        may_choose |= var == thread || (var != nullptr && var->of_let) ||
+                      e->kind == ir::ExprKind::kLoad;
+      };
+      for (const Expr& index : s.indices) ir::PostOrderExprs(index, look);
+      for (const Expr& condition : conditions_) {
+        ir::PostOrderExprs(condition, look);
+      }
+      if (!value_differs || is_kept || may_choose) continue;
+      Fail(absl::StrCat(
+          "threads store different values to the same elements of ",
+          s.buffer->name, ", which they share; use the scope \"local\""));
+    }
   }
 
   // A loop without blocks around it.

@@ -5,6 +5,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/dot_lanes.h"
+#include "compiler/lower/gpu_passes.h"
 #include "compiler/lower/guard_math.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/lane_vectorizer.h"
@@ -112,7 +113,12 @@ class LoopVectorizer {
                          condition);
       }
       case ir::StmtKind::kEvaluate:
-        return ir::NoOp();
+        // The threads of a block wait for each other once, for all lanes; other
+        // effects are those of one iteration.
+        if (!ir::IsNoOp(stmt) && (condition != nullptr || !HasBarrier(stmt))) {
+          return nullptr;
+        }
+        return stmt;
       default:
         return nullptr;
     }

@@ -179,10 +179,11 @@ void tf_rt_gpu_error_shutdown(void);
 
 /* Waits until all threads of the block call it, at the same site. */
 void tf_rt_sim_barrier(const struct tf_sim_thread* thread, int32_t site);
-/* The `value` of lane `source_lane` % 32 of the thread's warp, all of whose
- * threads call it at the same site. */
+/* The `value` of lane `source_lane` % 32 of the thread's warp. All threads of
+ * its group of `width` lanes, which is a power of two, call it at the same site
+ * and read lanes of the group; other groups of the warp need not. */
 uint32_t tf_rt_sim_shuffle(const struct tf_sim_thread* thread, uint32_t value,
-                           uint32_t source_lane, int32_t site);
+                           uint32_t source_lane, uint32_t width, int32_t site);
 /* What lanes of a warp have of matrices (ir/matrix_units.h). All lanes call
  * these at the same site. */
 enum tf_sim_element {

@@ -71,6 +71,7 @@ __attribute__((naked, noinline)) void tf_rt_sim_switch(void** from, void* to,
 static void RunFiber(struct Fiber* fiber) {
   struct Launch* launch = fiber->launch;
   launch->kernel->simulated(&fiber->thread, launch->buffers);
+  if (fiber->again_bytes > 0) tf_rt_sim_check_again(fiber);
   fiber->state = kEnded;
   --launch->ready;
   for (;;) Yield(fiber);
@@ -176,10 +177,29 @@ static int32_t Race(struct Fiber* fiber, uint32_t byte, uint32_t other,
   return 0;
 }
 
+void tf_rt_sim_check_again(struct Fiber* fiber) {
+  const char* now = fiber->again;
+  const uint32_t bytes = fiber->again_bytes;
+  fiber->again_bytes = 0;
+  for (uint32_t i = 0; i < bytes; ++i) {
+    if (now[i] == fiber->again_was[i]) continue;
+    Race(fiber, (uint32_t)(now - fiber->launch->shared) + i, fiber->again_other,
+         " (both write)");
+    return;
+  }
+}
+
+/* A store is done before the thread's next call, a copy lands at any time. */
+enum Access { kLoad, kStore, kCopy };
+
 /* Notes the access. 0 if the launch failed. */
 static int32_t CheckAccess(struct Fiber* fiber, const char* address,
-                           uint32_t bytes, int32_t is_write) {
+                           uint32_t bytes, enum Access access) {
   uint32_t first = 0;
+  if (fiber->again_bytes > 0) {
+    tf_rt_sim_check_again(fiber);
+    if (fiber->launch->status != 0) return 0;
+  }
   if (!FindBytes(fiber, address, bytes, &first)) return 0;
   const uint32_t interval = fiber->launch->interval;
   const uint16_t me = (uint16_t)fiber->number;
@@ -190,10 +210,14 @@ static int32_t CheckAccess(struct Fiber* fiber, const char* address,
                   " (a copy of the former has not landed)");
     }
     if (shadow->written == interval && shadow->writer != me) {
-      return Race(fiber, byte, shadow->writer,
-                  is_write ? " (both write)" : " (the former writes)");
+      if (access != kStore || bytes > sizeof(fiber->again_was)) {
+        return Race(fiber, byte, shadow->writer,
+                    access == kLoad ? " (the former writes)" : " (both write)");
+      }
+      fiber->again_bytes = bytes;
+      fiber->again_other = shadow->writer;
     }
-    if (is_write) {
+    if (access != kLoad) {
       if (shadow->read == interval &&
           (shadow->reader != me || shadow->other_reader != me)) {
         return Race(
@@ -209,6 +233,10 @@ static int32_t CheckAccess(struct Fiber* fiber, const char* address,
     } else if (shadow->reader != me) {
       shadow->other_reader = me;
     }
+  }
+  if (fiber->again_bytes > 0) {
+    fiber->again = address;
+    memcpy(fiber->again_was, address, bytes);
   }
   return 1;
 }
@@ -227,7 +255,9 @@ static void MarkCopy(struct Fiber* fiber, const char* to, uint32_t bytes,
 void tf_rt_sim_access(const struct tf_sim_thread* thread, const void* address,
                       uint32_t bytes, int32_t is_write) {
   struct Fiber* fiber = FiberOf(thread);
-  if (!CheckAccess(fiber, address, bytes, is_write)) Abandon(fiber);
+  if (!CheckAccess(fiber, address, bytes, is_write ? kStore : kLoad)) {
+    Abandon(fiber);
+  }
 }
 
 /* An instruction on matrices as one lane gives it. */
@@ -255,55 +285,65 @@ static uint32_t Lanes(const struct Launch* launch, uint32_t warp) {
   return left < TF_GPU_WARP_LANES ? left : TF_GPU_WARP_LANES;
 }
 
-/* All lanes of the warp wait at a shuffle: gives each its result. 0 if the
- * launch failed. */
-static int32_t Shuffle(struct Launch* launch, uint32_t warp) {
+/* Bits [first, last) of a warp's lanes. */
+static uint32_t Bits(uint32_t first, uint32_t last) {
+  return (uint32_t)(((uint64_t)1 << last) - ((uint64_t)1 << first));
+}
+
+/* Lanes [first, last) of the warp wait at a shuffle: gives each its result. 0
+ * if the launch failed. */
+static int32_t Shuffle(struct Launch* launch, uint32_t warp, uint32_t first,
+                       uint32_t last) {
   struct Fiber* lane = &launch->fibers[warp * TF_GPU_WARP_LANES];
-  const uint32_t lanes = Lanes(launch, warp);
   uint32_t results[TF_GPU_WARP_LANES];
-  for (uint32_t i = 0; i < lanes; ++i) {
+  for (uint32_t i = first; i < last; ++i) {
     const uint32_t source = lane[i].source % TF_GPU_WARP_LANES;
-    if (lane[i].site != lane[0].site) {
+    if (lane[i].site != lane[first].site) {
       launch->status = tf_rt_gpu_fail(
           TF_GPU_FAULT,
           "shuffle divergence in %s, block (%u,%u,%u): threads %u and %u are"
           " at shuffles %d and %d",
-          TF_PLACE(launch), lane[0].number, lane[i].number, lane[0].site,
-          lane[i].site);
+          TF_PLACE(launch), lane[first].number, lane[i].number,
+          lane[first].site, lane[i].site);
       return 0;
     }
-    if (source >= lanes) {
+    if (source < first || source >= last) {
       launch->status = tf_rt_gpu_fail(
           TF_GPU_FAULT,
-          "shuffle in %s, block (%u,%u,%u): thread %u reads lane %u of a warp"
-          " of %u threads",
-          TF_PLACE(launch), lane[i].number, source, lanes);
+          "shuffle in %s, block (%u,%u,%u): thread %u reads lane %u, but only"
+          " lanes %u to %u take part",
+          TF_PLACE(launch), lane[i].number, source, first, last - 1);
       return 0;
     }
     results[i] = lane[source].value;
   }
-  for (uint32_t i = 0; i < lanes; ++i) {
+  for (uint32_t i = first; i < last; ++i) {
     lane[i].value = results[i];
     lane[i].state = kReady;
   }
-  launch->ready += lanes;
-  launch->arrived[warp] = 0;
+  launch->ready += last - first;
+  launch->arrived[warp] &= ~Bits(first, last);
   return 1;
 }
 
 uint32_t tf_rt_sim_shuffle(const struct tf_sim_thread* thread, uint32_t value,
-                           uint32_t source_lane, int32_t site) {
+                           uint32_t source_lane, uint32_t width, int32_t site) {
   struct Fiber* fiber = FiberOf(thread);
   struct Launch* launch = fiber->launch;
   const uint32_t warp = fiber->number / TF_GPU_WARP_LANES;
+  const uint32_t lane = fiber->number % TF_GPU_WARP_LANES;
+  const uint32_t first = lane / width * width;
+  const uint32_t lanes = Lanes(launch, warp);
+  const uint32_t last = first + width < lanes ? first + width : lanes;
   fiber->state = kAtShuffle;
   fiber->value = value;
   fiber->source = source_lane;
   fiber->site = site;
   --launch->ready;
-  if (++launch->arrived[warp] < Lanes(launch, warp)) {
+  launch->arrived[warp] |= Bits(lane, lane + 1);
+  if ((launch->arrived[warp] & Bits(first, last)) != Bits(first, last)) {
     Yield(fiber);
-  } else if (!Shuffle(launch, warp)) {
+  } else if (!Shuffle(launch, warp, first, last)) {
     Abandon(fiber);
   }
   return fiber->value;
@@ -420,7 +460,9 @@ static void RunMatrix(struct Fiber* fiber, struct MatrixCall* call,
   fiber->site = site;
   ++launch->progress;
   --launch->ready;
-  if (++launch->arrived[warp] < TF_GPU_WARP_LANES) {
+  const uint32_t lane_number = fiber->number % TF_GPU_WARP_LANES;
+  launch->arrived[warp] |= Bits(lane_number, lane_number + 1);
+  if (launch->arrived[warp] != Bits(0, TF_GPU_WARP_LANES)) {
     Yield(fiber);
     return;
   }
@@ -460,7 +502,7 @@ void tf_rt_sim_load_matrix(const struct tf_sim_thread* thread,
           TF_PLACE(fiber->launch), fiber->number);
       Abandon(fiber);
     }
-    if (!CheckAccess(fiber, row, 16, /*is_write=*/0)) Abandon(fiber);
+    if (!CheckAccess(fiber, row, 16, kLoad)) Abandon(fiber);
   }
   struct MatrixCall call = {row, matrices, transposed, 0,
                             0,   NULL,     NULL,       fragment};
@@ -508,7 +550,7 @@ void tf_rt_sim_copy_async(const struct tf_sim_thread* thread, void* shared_to,
                           uint32_t valid_bytes) {
   struct Fiber* fiber = FiberOf(thread);
   /* It may land at once: a write. */
-  if (!CheckAccess(fiber, shared_to, bytes, /*is_write=*/1)) Abandon(fiber);
+  if (!CheckAccess(fiber, shared_to, bytes, kCopy)) Abandon(fiber);
   if (valid_bytes > bytes || !MakeRoomForCopy(fiber)) {
     fiber->launch->status =
         tf_rt_gpu_fail(TF_GPU_FAULT, "a copy in %s of %u bytes, %u valid: %s",
@@ -654,6 +696,7 @@ static void RunBlock(struct Launch* launch, const struct Stacks* stacks,
     fiber->launch = launch;
     fiber->number = i;
     fiber->state = kReady;
+    fiber->again_bytes = 0;
     fiber->stack_pointer =
         NewStack(stacks->base + (size_t)(i + 1) * kSlotBytes -
                  i % kStackOffsets * kStackOffsetBytes);

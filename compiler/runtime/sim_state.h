@@ -33,6 +33,12 @@ struct Fiber {
   const uint32_t* fragment;  /* of the product that the warp computes */
   struct Box* stores;        /* of boxes, oldest first */
   uint32_t store_group;      /* the number of committed groups of them */
+  /* What another thread wrote in this interval where this one writes next: it
+   * must write the same. Of `again_bytes`, 0 is none. */
+  const char* again;
+  uint32_t again_bytes;
+  uint32_t again_other; /* that thread */
+  char again_was[64];
 };
 
 /* The accesses to one byte of shared memory. */
@@ -71,7 +77,8 @@ struct Launch {
   int32_t seeded;
   uint64_t random;
   uint16_t order[TF_GPU_MAX_THREADS];
-  uint8_t arrived[TF_GPU_MAX_THREADS / TF_GPU_WARP_LANES]; /* at a shuffle */
+  /* The lanes of each warp that wait at a shuffle or a matrix instruction. */
+  uint32_t arrived[TF_GPU_MAX_THREADS / TF_GPU_WARP_LANES];
 };
 
 /* The arguments for "%s, block (%u,%u,%u)". */
@@ -87,7 +94,12 @@ static inline struct Fiber* FiberOf(const struct tf_sim_thread* thread) {
 void tf_rt_sim_switch(void** from, void* to, void* argument);
 uint64_t tf_rt_sim_random(struct Launch* launch);
 
+/* Fails the launch if the last store, of which `again` tells, changed what was
+ * there. To be called before any other thread runs. */
+void tf_rt_sim_check_again(struct Fiber* fiber);
+
 static inline void Yield(struct Fiber* fiber) {
+  if (fiber->again_bytes > 0) tf_rt_sim_check_again(fiber);
   tf_rt_sim_switch(&fiber->stack_pointer, fiber->launch->stack_pointer, NULL);
 }
 

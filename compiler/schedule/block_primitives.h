@@ -77,6 +77,10 @@ absl::StatusOr<std::vector<BlockRv>> OnlineProduct(ScheduleState& state,
 absl::Status PadEinsum(ScheduleState& state, BlockRv block,
                        const std::vector<int64_t>& padding);
 
+// pad_softmax.cc
+absl::Status PadSoftmax(ScheduleState& state, BlockRv block,
+                        const std::vector<int64_t>& padding, int64_t depth);
+
 // transform_block_layout.cc
 absl::Status TransformBlockLayout(ScheduleState& state, BlockRv block,
                                   std::string_view index_map);

@@ -8,8 +8,10 @@
 #include "base/status_macros.h"
 #include "compiler/arith/conjuncts.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/thread_binding.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -173,6 +175,11 @@ bool FindApart(const ScheduleState& state, const std::vector<ir::ForPtr>& loops,
 bool IsPrivate(const ScheduleState& state, const BlockScope& scope,
                const ir::ForPtr& loop, const ir::BufferNode* buffer) {
   if (state.AllocSite(buffer) == nullptr) return false;
+  // The threads of a block have one copy of what they share.
+  if (IsThreadAxis(loop->thread_tag) &&
+      ir::ScopeOf(*buffer) == ir::MemoryScope::kShared) {
+    return false;
+  }
   OutsideAccess outside(loop.get(), buffer);
   outside.Visit(state.FunctionOf(loop.get())->body);
   if (outside.found) return false;

@@ -14,7 +14,8 @@ namespace tilefarm::schedule {
 
 // Whether each iteration of the loop has its own copy of the buffer (schedule
 // semantics, and what lowering allocates): every access lies below the loop,
-// and an iteration writes every element before it reads it.
+// an iteration writes every element before it reads it, and the loop's
+// iterations are not threads that share the buffer.
 bool IsPrivate(const ScheduleState& state, const BlockScope& scope,
                const ir::ForPtr& loop, const ir::BufferNode* buffer);
 

@@ -23,6 +23,8 @@
 //      padding, which is zero. An output that is copied back must be written
 //      wholly.
 //   3. Make the copies and the nest over them.
+#include "compiler/schedule/pad_einsum.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -153,9 +155,11 @@ std::string PadName(const ScheduleState& state, const ir::BlockPtr& block,
 
 }  // namespace
 
-absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
-                       const std::vector<int64_t>& padding) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
+absl::StatusOr<PaddedEinsum> PadEinsumIn(const ScheduleState& state,
+                                         const ir::BlockPtr& block,
+                                         const std::vector<int64_t>& padding,
+                                         const ir::BufferNode* made_padded,
+                                         ScopeEditor& edit) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
   TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
                       CheckNest(state, block, scope));
@@ -207,7 +211,7 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
     }
   }
   buffers.push_back(out);
-  ScopeEditor edit;
+  PaddedEinsum result;
   ir::Stmt padded = block;
   const int position = PositionOf(scope->body, loops[0].get());
   for (const ir::Buffer& buffer : buffers) {
@@ -227,6 +231,8 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
         FreshBlockName(state.FunctionOf(block.get())->body, name);
     padded = ir::ReplaceBuffers(padded, {{buffer.get(), pad}});
     edit.AddAlloc(pad);
+    result.pads.emplace_back(buffer.get(), pad);
+    if (buffer.get() == made_padded) continue;
     const ir::Buffer& from = buffer == out ? pad : buffer;
     const ir::Buffer& to = buffer == out ? out : pad;
     edit.Insert(scope.get(), buffer == out ? position + 1 : position,
@@ -239,8 +245,8 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
     const auto found = grown.find(iter.var.get());
     if (found != grown.end()) iter.dom.extent = ir::IntConst(found->second);
   }
-  const ir::BlockPtr made_block = ir::BlockOf(std::move(made));
-  ir::Stmt nest = made_block;
+  result.block = ir::BlockOf(std::move(made));
+  ir::Stmt nest = result.block;
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
     auto longer = std::make_shared<ir::ForNode>(**loop);
     for (const ir::IterVar& iter : block->iters) {
@@ -253,9 +259,26 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
     nest = std::move(longer);
   }
   edit.Replace(loops[0].get(), nest);
+  return result;
+}
+
+absl::StatusOr<PaddedEinsum> PadEinsum(ScheduleState& state,
+                                       const ir::BlockPtr& block,
+                                       const std::vector<int64_t>& padding) {
+  ScopeEditor edit;
+  TF_ASSIGN_OR_RETURN(
+      PaddedEinsum padded,
+      PadEinsumIn(state, block, padding, /*made_padded=*/nullptr, edit));
+  const ir::BlockPtr scope = state.Scope(block.get());
   state.Replace(scope.get(), edit.Apply(*scope),
-                {{block.get(), made_block.get()}});
-  return absl::OkStatus();
+                {{block.get(), padded.block.get()}});
+  return padded;
+}
+
+absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
+                       const std::vector<int64_t>& padding) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
+  return PadEinsum(state, block, padding).status();
 }
 
 }  // namespace tilefarm::schedule

@@ -50,6 +50,8 @@ const Parameter kOnlineSoftmax[] = {First("block"), Named("chunk"),
 const Parameter kOnlineProduct[] = {First("block"), Named("tile"),
                                     Named("apart"), Named("chunk")};
 const Parameter kPadEinsum[] = {First("block"), Named("padding")};
+const Parameter kPadSoftmax[] = {First("block"), Named("padding"),
+                                 Named("depth")};
 const Parameter kBlockize[] = {First("target"),
                                Named("preserve_unit_iters", true)};
 const Parameter kTensorize[] = {First("block_or_loop"), Named("tensor_intrin"),
@@ -100,6 +102,7 @@ const Primitive kPrimitives[] = {
     {"online_softmax", "", kOnlineSoftmax, Outputs::kMany, kB},
     {"online_product", "", kOnlineProduct, Outputs::kMany, kB},
     {"pad_einsum", "", kPadEinsum},
+    {"pad_softmax", "", kPadSoftmax},
     {"blockize", "", kBlockize, Outputs::kOne, kB},
     {"tensorize", "", kTensorize},
     {"call_library", "", kCallLibrary},

@@ -61,13 +61,26 @@ struct StridedRegion {
   std::vector<int64_t> extents;
 };
 
+// The bindings of the block's variables, where loops of one iteration are what
+// they start from.
+ir::VarMap PlaceOf(const ScheduleState& state, const BlockNode& block) {
+  ir::VarMap units, bindings = BindingsOf(block);
+  for (const ir::ForPtr& loop : state.LoopsAbove(&block)) {
+    if (ir::IsConstInt(loop->extent, 1)) units[loop->var.get()] = loop->min;
+  }
+  for (auto& [var, binding] : bindings) {
+    binding = ir::Substitute(binding, units);
+  }
+  return bindings;
+}
+
 // nullopt: it is not of this form.
 std::optional<StridedRegion> AsStrided(arith::IndexMath& math,
-                                       const BlockNode& block,
+                                       const ir::VarMap& place,
                                        const BufferRegion& region,
                                        const std::vector<ir::ForPtr>& loops) {
   StridedRegion out;
-  const BufferRegion ranges = SubstituteRegion(region, BindingsOf(block));
+  const BufferRegion ranges = SubstituteRegion(region, place);
   for (const ir::Range& range : ranges.region) {
     const auto extent = ir::AsInt(range.extent);
     if (!extent) return std::nullopt;
@@ -132,8 +145,10 @@ bool WritesTheSame(const ScheduleState& state, const BlockNode& writer,
     return false;
   }
   arith::IndexMath math;
-  const auto written = AsStrided(math, writer, write, writer_loops);
-  const auto needed = AsStrided(math, consumer, read, consumer_loops);
+  const auto written =
+      AsStrided(math, PlaceOf(state, writer), write, writer_loops);
+  const auto needed =
+      AsStrided(math, PlaceOf(state, consumer), read, consumer_loops);
   if (!written || !needed || written->extents != needed->extents) return false;
   for (size_t d = 0; d < written->first.size(); ++d) {
     arith::Linear apart = written->first[d];

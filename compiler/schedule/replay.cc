@@ -129,6 +129,7 @@ const Entry kEntries[] = {
     {"online_softmax", Method<&S::OnlineSoftmax>},
     {"online_product", Method<&S::OnlineProduct>},
     {"pad_einsum", Method<&S::PadEinsum>},
+    {"pad_softmax", Method<&S::PadSoftmax>},
     {"blockize", Method<&S::Blockize>},
     {"tensorize", Method<&S::Tensorize>},
     {"call_library", Method<&S::CallLibrary>},

@@ -410,7 +410,18 @@ absl::StatusOr<std::vector<BlockRv>> Schedule::OnlineProduct(BlockRv block,
                apart, chunk);
 }
 absl::Status Schedule::PadEinsum(BlockRv block, std::vector<int64_t> padding) {
-  return Apply(*state_, "pad_einsum", schedule::PadEinsum, block, padding);
+  return Apply(
+      *state_, "pad_einsum",
+      [](ScheduleState& state, BlockRv of,
+         const std::vector<int64_t>& numbers) {
+        return schedule::PadEinsum(state, of, numbers);
+      },
+      block, padding);
+}
+absl::Status Schedule::PadSoftmax(BlockRv block, std::vector<int64_t> padding,
+                                  int64_t depth) {
+  return Apply(*state_, "pad_softmax", schedule::PadSoftmax, block, padding,
+               depth);
 }
 
 // --- Tensorization ---

@@ -155,6 +155,10 @@ class Schedule {
   // Rounds the extents of a sum up to multiples of `padding` (one number for
   // each variable), using zero-padded copies, and copies the result back.
   absl::Status PadEinsum(BlockRv block, std::vector<int64_t> padding);
+  // The same of a product with a softmax and of what makes its exponents, whose
+  // own reduced variable is rounded up to a multiple of `depth`.
+  absl::Status PadSoftmax(BlockRv block, std::vector<int64_t> padding,
+                          int64_t depth);
 
   // --- Tensorization ---
   absl::StatusOr<BlockRv> Blockize(LoopRv loop);

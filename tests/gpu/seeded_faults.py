@@ -17,6 +17,7 @@ import seeded_faults  # noqa: E402
 
 PTX = ["--gpu-target", "cuda:sm_90a"]
 FOUND = ["502", "567", "633", "659"]  # as in tests/property/CMakeLists.txt
+FOUND_SIMULATED = ["30112068", "30112179"]
 
 LOWER = "compiler/lower/"
 CODEGEN = "compiler/codegen/"
@@ -42,6 +43,12 @@ FAULTS = [
     ("barrier-versions", LOWER + "insert_barriers.cc",
      "*distance % *count != 0) {",
      "*distance % *count != *count) {"),
+    ("barrier-in-vectors", LOWER + "vectorize_loops.cc",
+     "        return stmt;\n      default:",
+     "        return ir::NoOp();\n      default:"),
+    ("shared-is-each-ones", "compiler/schedule/independence.cc",
+     "ir::ScopeOf(*buffer) == ir::MemoryScope::kShared) {",
+     "ir::ScopeOf(*buffer) == ir::MemoryScope::kWarp) {"),
     ("barrier-in-flight", LOWER + "insert_barriers.cc",
      "std::erase_if(pending, [](const SharedAccess& a) { return !a.in_flight; });",
      "std::erase_if(pending, [](const SharedAccess& a) { return a.buffer != nullptr; });"),
@@ -300,6 +307,9 @@ def commands(arguments):
           for target in (PTX, [])),
         *(["program_fuzz", "--gpu", *PTX, "--seed", seed, "--count", "1",
            "--traces", "2", "--no-shrink"] for seed in FOUND),
+        *(["program_fuzz", "--gpu", "--gpu-target", "sim:sm_80", "--seed", seed,
+           "--count", "1", "--traces", "3", "--no-shrink"]
+          for seed in FOUND_SIMULATED),
         # Products of each unit; convolutions and attention large enough for
         # warpgroups.
         *(["ctest", test, "tune-opt", "tunec", "fake_cuda"]

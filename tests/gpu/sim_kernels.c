@@ -64,7 +64,7 @@ KERNEL(warp_sum) {
   uint32_t* out = buffers[1];
   uint32_t sum = in[X];
   for (uint32_t mask = 16; mask > 0; mask /= 2) {
-    sum += tf_rt_sim_shuffle(thread, sum, X % 32 ^ mask, 7);
+    sum += tf_rt_sim_shuffle(thread, sum, X % 32 ^ mask, 32, 7);
   }
   out[X] = sum;
 }
@@ -72,18 +72,28 @@ KERNEL(warp_sum) {
 /* The upper half of each warp is not there. */
 KERNEL(half_warp_shuffles) {
   uint32_t* out = buffers[0];
-  if (X % 32 < 16) out[X] = tf_rt_sim_shuffle(thread, X, 0, 1);
+  if (X % 32 < 16) out[X] = tf_rt_sim_shuffle(thread, X, 0, 32, 1);
 }
 
 KERNEL(two_shuffles) {
   uint32_t* out = buffers[0];
-  out[X] = X < 5 ? tf_rt_sim_shuffle(thread, X, 0, 1)
-                 : tf_rt_sim_shuffle(thread, X, 0, 2);
+  out[X] = X < 5 ? tf_rt_sim_shuffle(thread, X, 0, 32, 1)
+                 : tf_rt_sim_shuffle(thread, X, 0, 32, 2);
+}
+
+/* Quads of lanes exchange, some of which another time; or with other quads. */
+KERNEL(quads) {
+  const uint32_t* in = buffers[0];
+  uint32_t* out = buffers[1];
+  const uint32_t* distance = buffers[2];
+  for (uint32_t i = 0; i < 1 + X / 4 % 3; ++i) {
+    out[X] = tf_rt_sim_shuffle(thread, in[X], X % 32 ^ distance[0], 4, 1);
+  }
 }
 
 KERNEL(missing_lane) {
   uint32_t* out = buffers[0];
-  out[X] = tf_rt_sim_shuffle(thread, X, 31, 1);
+  out[X] = tf_rt_sim_shuffle(thread, X, 31, 32, 1);
 }
 
 /* Two groups of copies: what the target has after the copies, after a wait for
@@ -183,6 +193,26 @@ KERNEL(no_race) {
     out[X] = shared[0];
     tf_rt_sim_barrier(thread, 2);
   }
+}
+
+/* All threads store their value to one element and read it after a barrier. */
+KERNEL(same_stores) {
+  const uint32_t* in = buffers[0];
+  uint32_t* out = buffers[1];
+  uint32_t* shared = thread->shared;
+  tf_rt_sim_access(thread, shared, 4, 1);
+  shared[0] = in[X];
+  tf_rt_sim_barrier(thread, 1);
+  tf_rt_sim_access(thread, shared, 4, 0);
+  out[X] = shared[0];
+}
+
+/* The last statement of a kernel. */
+KERNEL(last_stores) {
+  const uint32_t* in = buffers[0];
+  uint32_t* shared = thread->shared;
+  tf_rt_sim_access(thread, shared, 4, 1);
+  shared[0] = in[X];
 }
 
 KERNEL(out_of_bounds) {

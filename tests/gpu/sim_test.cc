@@ -177,8 +177,23 @@ TEST_F(SimTest, ShufflesThatDivergeAreErrors) {
             "shuffle divergence in two_shuffles, block (0,0,0): threads 0 and "
             "5 are at shuffles 1 and 2");
   EXPECT_EQ(Fault("missing_lane", {.block = {20, 1, 1}}, out.data()),
-            "shuffle in missing_lane, block (0,0,0): thread 0 reads lane 31 of "
-            "a warp of 20 threads");
+            "shuffle in missing_lane, block (0,0,0): thread 0 reads lane 31, "
+            "but only lanes 0 to 19 take part");
+}
+
+TEST_F(SimTest, GroupsOfLanesShuffleApart) {
+  const Shape shape = {.block = {52, 1, 1}};
+  std::vector<uint32_t> in(52), out(52), distance = {2};
+  std::iota(in.begin(), in.end(), 100u);
+  const auto artifact = Load("quads", 3, shape);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  ASSERT_EQ(artifact->Call("f", in.data(), out.data(), distance.data()), 0)
+      << ErrorOf(*artifact, "f");
+  for (uint32_t i = 0; i < 52; ++i) EXPECT_EQ(out[i], in[i ^ 2]);
+  distance[0] = 4;
+  EXPECT_EQ(Fault("quads", shape, in.data(), out.data(), distance.data()),
+            "shuffle in quads, block (0,0,0): thread 0 reads lane 4, but only "
+            "lanes 0 to 3 take part");
 }
 
 TEST_F(SimTest, CopiesLandAtTheirWait) {
@@ -234,6 +249,22 @@ TEST_F(SimTest, RacesAreErrors) {
   ASSERT_TRUE(artifact.ok()) << artifact.status();
   ASSERT_EQ(artifact->Call("f", out.data()), 0) << ErrorOf(*artifact, "f");
   EXPECT_THAT(out, testing::Each(7u));
+}
+
+TEST_F(SimTest, ThreadsMayStoreTheSameValue) {
+  std::vector<uint32_t> in(8, 5), out(8);
+  const Shape shape = {.block = {8, 1, 1}, .shared_bytes = 32};
+  const auto artifact = Load("same_stores", 2, shape);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  ASSERT_EQ(artifact->Call("f", in.data(), out.data()), 0)
+      << ErrorOf(*artifact, "f");
+  EXPECT_THAT(out, testing::Each(5u));
+  in[6] = 4 << 8;
+  EXPECT_EQ(Fault("same_stores", shape, in.data(), out.data()),
+            "race on shared memory of same_stores at byte 0 between threads 5 "
+            "and 6 (both write), block (0,0,0)");
+  EXPECT_THAT(Fault("last_stores", shape, in.data()),
+              HasSubstr("between threads 5 and 6 (both write)"));
 }
 
 TEST_F(SimTest, AccessOutsideOfSharedMemoryIsAnError) {

@@ -3,7 +3,7 @@
 The default schedule without --allow-rounding and candidates like it, in the simulator and
 as PTX, with asynchronous copies and without, against attention in float64: rows, keys and
 vectors that no tile divides, masks in a block of their own that hide whole rows, heads that
-are parts of rows.
+are parts of rows. float16 on tensor cores, on padded tiles.
 """
 
 import ctypes
@@ -30,6 +30,7 @@ ATTENTIONS = [
     Attention(20, 9, 70, 8, 8, "float32", None, "block"),
     Attention(3, 41, 50, 20, 24, "float32", 0.25, False, False, True),
     Attention(2, 50, 37, 16, 16, "float16", 0.25, False, False, True),
+    Attention(2, 41, 70, 24, 20, "float16", None, "block"),
 ]
 
 
@@ -63,9 +64,12 @@ def check(tune_opt, tunec, c, target, rng):
         with open("program.tr", "w") as file:
             file.write(trace_of(tune_opt, target, seed))
         kernels, on_tensor_cores = kernels_of(tune_opt, target)
-        if kernels != 1 or on_tensor_cores:
+        # float32 rounds as written by default.
+        unwanted = seed == 0 and on_tensor_cores != (c.dtype == "float16")
+        if kernels != 1 or unwanted:
             if seed == 0:
-                raise AssertionError(f"{c}, {target}: the default schedule has {kernels} kernels")
+                raise AssertionError(f"{c}, {target}: the default schedule has {kernels} kernels"
+                                     f"{', tensor cores' if on_tensor_cores else ''}")
             continue
         for kind in artifacts.KINDS:
             os.environ["TILEFARM_SIM_SEED"] = str(checked)

@@ -107,6 +107,7 @@ class Stepper {
     }
     if (primitive == "online_product") return OnlineProduct(*block);
     if (primitive == "pad_einsum") return PadEinsum(*block);
+    if (primitive == "pad_softmax") return PadSoftmax(*block);
     if (primitive == "storage_align") {
       return s_.StorageAlign(*block, 0, static_cast<int>(rng_.Between(-2, 2)),
                              16, 4);
@@ -307,6 +308,18 @@ class Stepper {
   }
 
   // Of a product with a softmax whose exponentials are inlined.
+  // What makes the exponentials of a softmax that the block multiplies.
+  absl::Status InlineExponentials(BlockRv block) {
+    auto shares = s_.GetProducers(block);
+    if (!shares.ok()) return shares.status();
+    for (const BlockRv share : *shares) {
+      auto makers = s_.GetProducers(share);
+      if (!makers.ok()) continue;
+      for (const BlockRv maker : *makers) s_.ComputeInline(maker).IgnoreError();
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status OnlineProduct(BlockRv block) {
     auto node = s_.Get(block);
     if (!node.ok()) return node.status();
@@ -324,13 +337,8 @@ class Stepper {
         rows = extent;
       }
     }
-    auto shares = s_.GetProducers(block);
-    if (!shares.ok()) return shares.status();
-    for (const BlockRv share : *shares) {
-      auto makers = s_.GetProducers(share);
-      if (!makers.ok()) continue;
-      for (const BlockRv maker : *makers) s_.ComputeInline(maker).IgnoreError();
-    }
+    const absl::Status inlined = InlineExponentials(block);
+    if (!inlined.ok()) return inlined;
     const int64_t tile = divisor(rows);
     return s_.OnlineProduct(block, tile, divisor(rows / tile), divisor(terms))
         .status();
@@ -344,6 +352,19 @@ class Stepper {
       padding.push_back(rng_.Between(1, 5));
     }
     return s_.PadEinsum(block, std::move(padding));
+  }
+
+  absl::Status PadSoftmax(BlockRv block) {
+    const absl::Status inlined = InlineExponentials(block);
+    if (!inlined.ok()) return inlined;
+    auto node = s_.Get(block);
+    if (!node.ok()) return node.status();
+    std::vector<int64_t> padding;
+    for (size_t i = 0; i < (*node)->iters.size(); ++i) {
+      // The first variable often counts softmaxes.
+      padding.push_back(i == 0 && rng_.Chance(0.6) ? 1 : rng_.Between(1, 5));
+    }
+    return s_.PadSoftmax(block, std::move(padding), rng_.Between(1, 5));
   }
 
   // Fuses two variables, or splits one, and shuffles all.
@@ -407,8 +428,8 @@ class Stepper {
 // Primitives that apply to few blocks: all are tried.
 const std::vector<std::string>& RarePrimitives() {
   static const auto& names = *new std::vector<std::string>{
-      "tensorize", "winograd",   "online_softmax", "online_product",
-      "fission",   "skip_zeros", "pad_einsum",     "call_library"};
+      "tensorize",  "winograd",   "online_softmax", "online_product", "fission",
+      "skip_zeros", "pad_einsum", "pad_softmax",    "call_library"};
   return names;
 }
 
@@ -469,6 +490,7 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "online_softmax",
                                                       "online_product",
                                                       "pad_einsum",
+                                                      "pad_softmax",
                                                       "blockize",
                                                       "blockize",
                                                       "bind",

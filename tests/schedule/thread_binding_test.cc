@@ -319,6 +319,45 @@ sch.bind(l3, "threadIdx.x")
        "it in other loops over threads"});
 }
 
+// What one iteration writes and reads is its own, but threads have one copy of
+// what they share.
+std::string RowsThroughOne() {
+  return Program(
+      "A: T.Buffer((64, 4), \"float32\"), C: T.Buffer((64, 4), \"float32\")",
+      R"(B = T.alloc_buffer((4,), "float32")
+for i in range(64):
+    for j in range(4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vj] = A[vi, vj] * T.float32(2)
+    for j in range(4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vj] + T.float32(1))");
+}
+
+TEST(ThreadBinding, RefusesThreadsThatShareWhatIsEachOnes) {
+  const std::string bind = R"(b0 = sch.get_block("B")
+l1, l2 = sch.get_loops(b0)
+sch.bind(l1, "threadIdx.x")
+)";
+  ExpectSameResults(RowsThroughOne(), bind);
+  for (const std::string_view scope : {"shared", "shared.dyn"}) {
+    const std::string set_scope =
+        absl::StrCat("sch.set_scope(b0, 0, \"", std::string(scope), "\")\n");
+    const std::string set_first =
+        absl::StrCat("b0 = sch.get_block(\"B\")\n", set_scope,
+                     "l1, l2 = sch.get_loops(b0)\n"
+                     "sch.bind(l1, \"threadIdx.x\")\n");
+    for (const std::string& trace :
+         {set_first, absl::StrCat(bind, set_scope)}) {
+      ExpectRefused(RowsThroughOne(), trace, kIllegal,
+                    {"iterations of block B would write the same elements at "
+                     "the same time"});
+    }
+  }
+}
+
 // Sequentially, each iteration reads what a later one will overwrite.
 TEST(ThreadBinding, RefusesThreadsThatOverwriteEachOthersInput) {
   ExpectRefused(

@@ -32,6 +32,7 @@ constexpr int64_t kDefaultTileRows = 2, kDefaultRowWarps = 2,
 // What all products of a chain share.
 struct ChainTile {
   ExprRv row_warps, rows, column_warps;
+  int64_t most_column_warps = 1;  // of which any divide the inner products
 };
 
 // The loops of a product by level.
@@ -99,10 +100,13 @@ absl::StatusOr<LoopRv> TileLastProduct(const target::GpuLimits& limits,
                       SamplePower(schedule, 1, row_warps, kDefaultRowWarps));
   TF_ASSIGN_OR_RETURN(tile.rows,
                       SamplePower(schedule, 2, rows, kDefaultTileRows));
+  tile.most_column_warps = PowerOf(n / kUnitColumns, kMostColumnWarps);
+  while (terms % (kUnitColumns * tile.most_column_warps) != 0) {
+    tile.most_column_warps /= 2;
+  }
   TF_ASSIGN_OR_RETURN(
       tile.column_warps,
-      SamplePower(schedule, 1, PowerOf(n / kUnitColumns, kMostColumnWarps),
-                  kDefaultColumnWarps));
+      SamplePower(schedule, 1, tile.most_column_warps, kDefaultColumnWarps));
   ProductLoops loops;
   for (size_t l = 0; l < views.size(); ++l) {
     const size_t iter = static_cast<size_t>(views[l].iters[0]);
@@ -149,15 +153,16 @@ absl::Status TileInnerProduct(Schedule& schedule, BlockRv block,
   TF_ASSIGN_OR_RETURN(const BlockLoops views, ViewLoops(schedule, block));
   const int64_t n = IterExtent(node->iters[product.columns]);
   const int64_t terms = IterExtent(node->iters[product.terms]);
-  if (n % (kUnitColumns * kMostColumnWarps) != 0 ||
+  if (n % (kUnitColumns * tile.most_column_warps) != 0 ||
       terms % product.unit->terms != 0) {
     return absl::FailedPreconditionError("no tiles divide it");
   }
-  TF_ASSIGN_OR_RETURN(const ExprRv columns,
-                      SamplePower(schedule, 1,
-                                  PowerOf(n / kUnitColumns / kMostColumnWarps,
-                                          kMostTileColumns),
-                                  kDefaultTileColumns));
+  TF_ASSIGN_OR_RETURN(
+      const ExprRv columns,
+      SamplePower(
+          schedule, 1,
+          PowerOf(n / kUnitColumns / tile.most_column_warps, kMostTileColumns),
+          kDefaultTileColumns));
   ProductLoops loops;
   for (size_t l = 1; l < views.size(); ++l) {
     const auto has = [&](size_t iter) {
@@ -219,6 +224,17 @@ class WarpChain : public ChainTiles {
   ChainTile tile_;
 };
 
+// So that tiles divide both products.
+absl::Status PadForWarps(const RuleContext& context, Schedule& schedule,
+                         BlockRv block, const WarpProductSite& product) {
+  TF_RETURN_IF_ERROR(InlineExponents(schedule, block, context.function));
+  return PadChain(
+      schedule, block, product,
+      {.rows = {2 * kUnitRows, 4 * kUnitRows},
+       .terms = {product.unit->terms, kUnitColumns * kMostColumnWarps},
+       .depth = product.unit->terms});
+}
+
 }  // namespace
 
 // A product whose operand a chain of blocks makes row by row from another
@@ -242,6 +258,11 @@ Alternatives ChainForWarps(const RuleContext& context, RuleSite site) {
   TF_ASSIGN_OR_RETURN(const bool plain, HasPlainLoops(site));
   if (!plain) return DoesNotApply();
   WarpChain chain(*context.target.gpu);
+  if (!TilesDivide(*site.node, *product)) {
+    const absl::Status padded =
+        PadForWarps(context, site.schedule, site.block, *product);
+    if (!padded.ok()) return DoesNotApply();
+  }
   if (!ChainRows(context, site.schedule, site.block, chain).ok()) {
     return DoesNotApply();
   }

@@ -15,6 +15,7 @@
 #include "compiler/space/gpu/engine_copies.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/kernels.h"
+#include "compiler/space/gpu/row_chain.h"
 #include "compiler/space/gpu/warp_tiles.h"
 #include "compiler/space/postprocs.h"
 
@@ -56,27 +57,6 @@ struct OnlineBlocks {
     kCount
   };
 };
-
-bool AnyBlock(const ir::BlockNode&) { return true; }
-
-// Exponentials, scales and masks become part of the blocks that add, divide and
-// compare them.
-absl::Status InlineElementwise(Schedule& schedule, BlockRv product,
-                               const std::string& function) {
-  const auto blocks = [&] {
-    return AllBlockNames(*schedule.module().Find(function)).size();
-  };
-  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> makers,
-                      schedule.GetProducers(product));
-  for (const BlockRv maker : makers) {
-    size_t before = 0;
-    do {
-      before = blocks();
-      TF_RETURN_IF_ERROR(InlineProducers(schedule, maker, AnyBlock));
-    } while (blocks() < before);
-  }
-  return absl::OkStatus();
-}
 
 // Those of blockIdx.x, threadIdx.y, threadIdx.x, and chunks.
 constexpr ptrdiff_t kLoopsAround = 4;
@@ -138,7 +118,8 @@ struct ChainShape {
   WarpProductSite outer;  // of the program's block
   ir::Buffer values;      // the other operand
   int64_t rows = 0, columns = 0, terms = 0, depth = 0;
-  int64_t bytes = 0;  // of an element of the operands
+  int64_t depth_step = 0;  // of the unit for the scores
+  int64_t bytes = 0;       // of an element of the operands
 };
 
 // The first product by way of the blocks that online_product would make.
@@ -167,12 +148,32 @@ absl::StatusOr<ChainShape> ShapeOf(Schedule schedule, BlockRv block,
     return absl::FailedPreconditionError("no chain of products");
   }
   shape.depth = IterExtent(node->iters[inner->terms]);
+  shape.depth_step = inner->unit->terms;
   shape.bytes = std::max(product->unit->a.bytes(), inner->unit->a.bytes());
-  if (shape.rows % (2 * kRowsApart) != 0 || shape.columns % kUnitColumns != 0 ||
-      shape.terms % kLeastChunk != 0 || shape.depth % inner->unit->terms != 0) {
-    return absl::FailedPreconditionError("no tiles divide it");
-  }
   return shape;
+}
+
+// The shape, after sizes that no tiles divide were rounded up.
+absl::StatusOr<ChainShape> WholeShapeOf(Schedule& schedule, BlockRv block,
+                                        const target::GpuLimits& limits,
+                                        bool by_warpgroups) {
+  TF_ASSIGN_OR_RETURN(const ChainShape shape, ShapeOf(schedule, block, limits));
+  const bool whole =
+      shape.rows % (2 * kRowsApart) == 0 && shape.columns % kUnitColumns == 0 &&
+      shape.terms % kLeastChunk == 0 && shape.depth % shape.depth_step == 0;
+  // Tiles of warpgroups are large.
+  const int64_t group_rows = kRowsApart * kGroupRows * kGroupWarps;
+  const bool pads_groups =
+      by_warpgroups && 8 * RoundUpBy(shape.rows, group_rows) <= 9 * shape.rows;
+  if (whole && (!pads_groups || shape.rows % group_rows == 0)) return shape;
+  TF_RETURN_IF_ERROR(PadChain(
+      schedule, block, shape.outer,
+      {.rows = pads_groups
+                   ? PaddingRange{group_rows, group_rows}
+                   : PaddingRange{2 * kRowsApart, kRowsApart * kMostRows},
+       .terms = {kLeastChunk, kFirstChunk},
+       .depth = shape.depth_step}));
+  return ShapeOf(schedule, block, limits);
 }
 
 // Rows of each thread that stands for a quad, warps of a block, and scores and
@@ -344,8 +345,9 @@ absl::StatusOr<int64_t> ChainOnline(const RuleContext& context,
                                     Schedule& schedule, BlockRv block,
                                     const ChainWay& way) {
   const target::GpuLimits& limits = *context.target.gpu;
-  TF_RETURN_IF_ERROR(InlineElementwise(schedule, block, context.function));
-  TF_ASSIGN_OR_RETURN(const ChainShape shape, ShapeOf(schedule, block, limits));
+  TF_RETURN_IF_ERROR(InlineExponents(schedule, block, context.function));
+  TF_ASSIGN_OR_RETURN(const ChainShape shape,
+                      WholeShapeOf(schedule, block, limits, way.by_warpgroups));
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   const bool by_warpgroups = way.by_warpgroups;
   const int64_t row = by_warpgroups ? GroupRow(limits, shape) : 0;

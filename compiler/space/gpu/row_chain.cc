@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
 
@@ -16,6 +19,9 @@ using schedule::BlockRv;
 using schedule::ExprRv;
 using schedule::LoopRv;
 using schedule::Schedule;
+
+// How many times as much one extent may be for larger tiles.
+constexpr double kMostChainPadding = 4.0 / 3;
 
 // A warp for each row, of which each lane combines some elements.
 absl::Status ReduceRows(Schedule& schedule, BlockRv block,
@@ -49,10 +55,24 @@ absl::Status ReduceRows(Schedule& schedule, BlockRv block,
   return schedule.SetScope(block, 0, "shared");
 }
 
-// Whether the block reads nothing that others compute.
-bool ReadsParameters(const ir::PrimFunc& function, const ir::BlockNode& block) {
+// Whether the block only moves and converts elements of parameters, in several
+// steps.
+bool IsOfParameters(const ir::PrimFunc& function, const ir::BlockNode& block) {
+  if (!IsElementwise(block)) return false;
   return absl::c_all_of(block.reads, [&](const ir::BufferRegion& read) {
-    return absl::c_linear_search(function.params, read.buffer);
+    if (absl::c_linear_search(function.params, read.buffer)) return true;
+    bool is_made = false, of_parameters = true;
+    ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
+      const auto* writer = ir::As<ir::BlockNode>(stmt);
+      if (writer == nullptr || writer == function.body.get()) return true;
+      for (const ir::BufferRegion& write : writer->writes) {
+        if (write.buffer != read.buffer) continue;
+        is_made = true;
+        of_parameters = of_parameters && IsOfParameters(function, *writer);
+      }
+      return true;
+    });
+    return is_made && of_parameters;
   });
 }
 
@@ -71,7 +91,7 @@ absl::StatusOr<std::vector<BlockRv>> MoveMakers(const RuleContext& context,
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
     if (node->writes.size() != 1 || !HasTrivialBindings(*node)) continue;
     // The fetches compute it.
-    if (IsElementwise(*node) && ReadsParameters(*start, *node)) continue;
+    if (IsOfParameters(*start, *node)) continue;
     const ir::BufferNode* made = node->writes[0].buffer.get();
     if (!absl::c_linear_search(wanted, made) || IsOutput(*start, made)) {
       continue;
@@ -98,6 +118,54 @@ absl::StatusOr<std::optional<BlockRv>> ElementwiseReader(Schedule& schedule,
 }
 
 }  // namespace
+
+absl::Status InlineExponents(Schedule& schedule, BlockRv product,
+                             const std::string& function) {
+  const auto any = [](const ir::BlockNode&) { return true; };
+  const auto blocks = [&] {
+    return AllBlockNames(*schedule.module().Find(function)).size();
+  };
+  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> makers,
+                      schedule.GetProducers(product));
+  for (const BlockRv maker : makers) {
+    size_t before = 0;
+    do {
+      before = blocks();
+      TF_RETURN_IF_ERROR(InlineProducers(schedule, maker, any));
+    } while (blocks() < before);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PadChain(Schedule& schedule, BlockRv block,
+                      const WarpProductSite& product,
+                      const ChainPadding& padding) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  std::vector<int64_t> numbers(node->iters.size(), 1);
+  double more = 1;
+  const auto round_up = [&](size_t iter, const PaddingRange& range) {
+    const int64_t extent = IterExtent(node->iters[iter]);
+    numbers[iter] =
+        PaddingOf(extent, range.least, range.largest, kMostChainPadding);
+    more *= static_cast<double>(RoundUpBy(extent, numbers[iter])) /
+            static_cast<double>(extent);
+  };
+  round_up(product.rows, padding.rows);
+  round_up(product.columns, {kUnitColumns, kUnitColumns});
+  round_up(product.terms, padding.terms);
+  if (more > kMostPadding) {
+    return absl::FailedPreconditionError("most of its tiles would be zeros");
+  }
+  TF_RETURN_IF_ERROR(
+      schedule.PadSoftmax(block, std::move(numbers), padding.depth));
+  // The copy of the results that are wanted, if another block reads them.
+  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> copies,
+                      schedule.GetConsumers(block));
+  if (copies.size() != 1) return absl::OkStatus();
+  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> readers,
+                      schedule.GetConsumers(copies[0]));
+  return readers.empty() ? absl::OkStatus() : schedule.ComputeInline(copies[0]);
+}
 
 absl::Status StoreShared(Schedule& schedule, BlockRv block,
                          std::optional<BlockRv> writer, LoopRv at,

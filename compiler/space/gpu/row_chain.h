@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/space/gpu/warp_tiles.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
@@ -49,6 +51,28 @@ class ChainTiles {
 // product in it, or a block that nothing is known of.
 absl::Status ChainRows(const RuleContext& context, schedule::Schedule& schedule,
                        schedule::BlockRv last, ChainTiles& tiles);
+
+// Exponentials, scales and masks become part of the blocks that add, divide and
+// compare them.
+absl::Status InlineExponents(schedule::Schedule& schedule,
+                             schedule::BlockRv product,
+                             const std::string& function);
+
+// Extents are rounded up to multiples of `least`, or of a larger power of two
+// up to `largest` that adds little.
+struct PaddingRange {
+  int64_t least, largest;
+};
+struct ChainPadding {
+  PaddingRange rows, terms;
+  int64_t depth;  // of the terms of scores
+};
+// Rounds up the extents of a product with a softmax and of what makes its
+// exponents (pad_softmax). FailedPrecondition: it is none, or would be mostly
+// padding.
+absl::Status PadChain(schedule::Schedule& schedule, schedule::BlockRv block,
+                      const WarpProductSite& product,
+                      const ChainPadding& padding);
 
 // For TileInner: sums go to registers, and from those to shared memory at the
 // loop, by `writer` or a copy. Rows lie so many banks apart.

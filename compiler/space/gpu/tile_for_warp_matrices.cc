@@ -25,7 +25,7 @@ using schedule::Schedule;
 constexpr int64_t kMostRowWarps = 2, kMostColumnWarps = 4;
 constexpr int64_t kMostStages = 4, kMostGroup = 8;
 // The most iterations with zeros over those without.
-constexpr double kMostPadding = 2;
+constexpr double kMostTilePadding = 1.125;  // of one variable, for larger tiles
 
 // The most steps of a fetch that is a whole part of windows (IsWhole).
 constexpr int64_t kMostWholeSteps = 12;
@@ -129,17 +129,6 @@ Choices DefaultOf(const Choices& most, int64_t m, int64_t n) {
   return out;
 }
 
-// The largest power of two from `least` to `most` to a multiple of which the
-// extent may be rounded up for an eighth more; `least` if there is none.
-int64_t PaddingOf(int64_t extent, int64_t least, int64_t most) {
-  int64_t padding = most;
-  while (padding > least &&
-         8 * (CeilDiv(extent, padding) * padding - extent) > extent) {
-    padding /= 2;
-  }
-  return padding;
-}
-
 // Sizes that no good tiles divide are rounded up, by zeros; `copy`: the block
 // that copies the result back, if there is one before or needs to be one.
 // FailedPrecondition if most of it were zeros.
@@ -147,19 +136,20 @@ absl::Status Pad(Schedule& schedule, BlockRv block,
                  const WarpProductSite& product, std::optional<BlockRv>* copy) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   std::vector<int64_t> padding(node->iters.size(), 1);
-  padding[product.rows] = PaddingOf(IterExtent(node->iters[product.rows]),
-                                    2 * kUnitRows, kUnitRows * kMostTileRows);
+  padding[product.rows] =
+      PaddingOf(IterExtent(node->iters[product.rows]), 2 * kUnitRows,
+                kUnitRows * kMostTileRows, kMostTilePadding);
   padding[product.columns] =
       PaddingOf(IterExtent(node->iters[product.columns]), kUnitColumns,
-                kUnitColumns * kMostTileColumns);
+                kUnitColumns * kMostTileColumns, kMostTilePadding);
   padding[product.terms] =
       PaddingOf(IterExtent(node->iters[product.terms]), product.unit->terms,
-                product.unit->terms * kMostSteps);
+                product.unit->terms * kMostSteps, kMostTilePadding);
   double more = 1;
   bool results_grow = false;
   for (size_t i = 0; i < padding.size(); ++i) {
     const int64_t extent = IterExtent(node->iters[i]);
-    const int64_t whole = CeilDiv(extent, padding[i]) * padding[i];
+    const int64_t whole = RoundUpBy(extent, padding[i]);
     more *= static_cast<double>(whole) / static_cast<double>(extent);
     results_grow |= i != product.terms && whole > extent;
   }

@@ -44,6 +44,19 @@ bool TilesDivide(const ir::BlockNode& block, const WarpProductSite& product) {
          extent(product.terms) % product.unit->terms == 0;
 }
 
+int64_t RoundUpBy(int64_t extent, int64_t step) {
+  return CeilDiv(extent, step) * step;
+}
+
+int64_t PaddingOf(int64_t extent, int64_t least, int64_t largest, double most) {
+  int64_t padding = largest;
+  while (padding > least && static_cast<double>(RoundUpBy(extent, padding)) >
+                                most * static_cast<double>(extent)) {
+    padding /= 2;
+  }
+  return padding;
+}
+
 absl::StatusOr<schedule::ExprRv> SamplePower(schedule::Schedule& schedule,
                                              int64_t least, int64_t most,
                                              int64_t first) {
@@ -96,7 +109,8 @@ absl::Status FetchOperand(schedule::Schedule& schedule, schedule::BlockRv block,
   const size_t dims = read.region.size();
   TF_ASSIGN_OR_RETURN(const schedule::BlockRv copy,
                       schedule.CacheRead(block, operand, "shared"));
-  TF_RETURN_IF_ERROR(InlineProducers(schedule, copy, ReadsGlobalMemory));
+  TF_RETURN_IF_ERROR(
+      InlineAllProducers(schedule, copy, ReadsGlobalMemory).status());
   TF_RETURN_IF_ERROR(
       schedule.ComputeAt(copy, at, /*preserve_unit_loops=*/true));
   // An odd multiple of 16 bytes; of words that lanes read across the terms, as

@@ -44,6 +44,14 @@ std::optional<WarpProductSite> FindWarpProduct(const ir::BlockNode& block,
 // Whether whole tiles of warps make up the product, without padding.
 bool TilesDivide(const ir::BlockNode& block, const WarpProductSite& product);
 
+// A product whose tiles are padded to more than this many times its terms would
+// be mostly zeros.
+inline constexpr double kMostPadding = 2;
+int64_t RoundUpBy(int64_t extent, int64_t step);
+// The largest power of two from `least` to `largest` to a multiple of which the
+// extent may be rounded up, to `most` times as much; `least` if there is none.
+int64_t PaddingOf(int64_t extent, int64_t least, int64_t largest, double most);
+
 // Powers of two up to `most`, from `least` or less; the default is `first`.
 absl::StatusOr<schedule::ExprRv> SamplePower(schedule::Schedule& schedule,
                                              int64_t least, int64_t most,

@@ -1,7 +1,7 @@
 # RUN: --target cuda:sm_80 --default --stage lowered
 # RUN: --target cuda:sm_80 --default --allow-rounding --stage trace | --check-prefix=TRACE
-# Tiles of 16 do not divide 50 rows: threads chain the products, and tensor cores
-# have no part in it.
+# Tiles of 16 do not divide 50 rows: they are padded, and terms beyond the last
+# have no part in the maximum, the sum or the result.
 @T.prim_func
 def main(Q: T.Buffer((50, 32), "float16"), K: T.Buffer((50, 32), "float16"),
          V: T.Buffer((50, 32), "float16"), O: T.Buffer((50, 32), "float32")):
@@ -43,10 +43,15 @@ def main(Q: T.Buffer((50, 32), "float16"), K: T.Buffer((50, 32), "float16"),
                 O[vi, vj] = T.float32(0)
             O[vi, vj] = O[vi, vj] + T.Cast("float32", P[vi, vk]) * T.Cast("float32", V[vk, vj])
 # CHECK: blockIdx.x
-# CHECK-NOT: warp_product
-# CHECK: exp(
-# CHECK-NOT: warp_product
+# CHECK: "shared") as S_pad_shared
+# CHECK: K[{{.*}}], T.Broadcast(T.float16(0.0)
+# CHECK: warp_product
+# CHECK: T.max({{.*}}, T.if_then_else(threadIdx_x < 18, S_pad_shared[{{.*}}], T.float32("-inf")))
+# CHECK: T.exp(T.if_then_else(threadIdx_x < 18,
+# CHECK: warp_product
+# CHECK: if {{.*}} < 50
+# CHECK: O[
 # CHECK-NOT: blockIdx.x
-# TRACE: sch.
-# TRACE-NOT: online_product
-# TRACE-NOT: tilefarm.row_quads
+# TRACE: sch.pad_softmax({{.*}}, padding=[32, 8, 64], depth=16)
+# TRACE: sch.online_product(
+# TRACE: sch.annotate({{.*}}, ann_key="tilefarm.row_quads", ann_val=1)

@@ -26,6 +26,7 @@ constexpr Pass kPasses[] = {
      [](Graph graph, const RunFunction&) {
        return SinkReshapes(std::move(graph));
      }},
+    {"hoist-scales", HoistScales},
     {"fold-scales", FoldScales},
     {"merge-products",
      [](Graph graph, const RunFunction&) {

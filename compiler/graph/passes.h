@@ -40,6 +40,10 @@ absl::StatusOr<Graph> SinkReshapes(Graph graph);
 // (hoist_constants.cc).
 absl::StatusOr<Graph> HoistConstants(Graph graph, const RunFunction& run);
 
+// Scales the results of products before their parts are moved apart, instead of
+// the parts (hoist_scales.cc).
+absl::StatusOr<Graph> HoistScales(Graph graph, const RunFunction& run);
+
 // Multiplies scales that follow a product, such as those of a batch norm, into
 // its constant weights (fold_scales.cc).
 absl::StatusOr<Graph> FoldScales(Graph graph, const RunFunction& run);

@@ -433,7 +433,7 @@ class ThreadMapper : public ir::Mutator {
 
   // Whether a loop over blocks stores to the buffer, and code outside of that
   // loop reads it.
-  static bool CrossesBlocks(const ir::AllocNode& alloc) {
+  bool CrossesBlocks(const ir::AllocNode& alloc) const {
     const auto accesses = [&](const Stmt& stmt, int& stores, int& loads) {
       stores = loads = 0;
       ir::PreOrder(stmt, [&](const Stmt& s) {
@@ -452,7 +452,9 @@ class ThreadMapper : public ir::Mutator {
     ir::PreOrder(alloc.body, [&](const Stmt& s) {
       const auto* loop = ir::As<ForNode>(s);
       const auto axis = loop == nullptr ? std::nullopt : AxisOf(*loop);
-      if (!axis || ir::IsThreadIdx(*axis) || ir::IsConstInt(loop->extent, 1)) {
+      // One of a single block leaves out the others.
+      if (!axis || ir::IsThreadIdx(*axis) ||
+          launch_.extents[static_cast<size_t>(*axis)] == 1) {
         return true;
       }
       int stores, loads;

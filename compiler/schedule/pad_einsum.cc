@@ -28,6 +28,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -148,9 +149,9 @@ absl::StatusOr<std::optional<std::vector<int64_t>>> PaddedShape(
 }
 
 std::string PadName(const ScheduleState& state, const ir::BlockPtr& block,
-                    const ir::Buffer& buffer) {
+                    const std::string& of) {
   return FreshBufferName(*state.FunctionOf(block.get()),
-                         absl::StrCat(buffer->name, "_pad"));
+                         absl::StrCat(of, "_pad"));
 }
 
 }  // namespace
@@ -212,6 +213,7 @@ absl::StatusOr<PaddedEinsum> PadEinsumIn(const ScheduleState& state,
   }
   buffers.push_back(out);
   PaddedEinsum result;
+  std::set<std::string> names;
   ir::Stmt padded = block;
   const int position = PositionOf(scope->body, loops[0].get());
   for (const ir::Buffer& buffer : buffers) {
@@ -225,7 +227,11 @@ absl::StatusOr<PaddedEinsum> PadEinsumIn(const ScheduleState& state,
                            "it does not surely write every element of ",
                            out->name, ", which would be copied back");
     }
-    const std::string name = PadName(state, block, buffer);
+    std::string name = PadName(state, block, buffer->name);
+    // Several buffers may have one name.
+    for (int number = 1; !names.insert(name).second; ++number) {
+      name = PadName(state, block, absl::StrCat(buffer->name, "_", number));
+    }
     const ir::Buffer pad = ir::MakeBuffer(name, buffer->dtype, *shape);
     const std::string block_name =
         FreshBlockName(state.FunctionOf(block.get())->body, name);

@@ -1,6 +1,9 @@
 // The passes that rewrite calls before fusion: what each changes, and what it
 // must leave.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <functional>
 
 #include "compiler/graph/passes.h"
@@ -221,6 +224,83 @@ TEST(FoldScales, KeepsAScaleThatOverflowsTheWeights) {
   const Graph graph = *builder.Finish({y}, {"y"});
   const Graph kept = Checked(FoldScales(graph, Interpreted));
   EXPECT_THAT(Ops(kept), ElementsAre("matmul", "multiply"));
+}
+
+// Rows of a product, in two heads: those of columns [first, first + 6).
+ValueId HeadsOf(GraphBuilder& builder, ValueId product, int64_t first) {
+  return Permute(
+      builder,
+      Reshape(builder, Slice(builder, product, 1, first, first + 6), {4, 2, 3}),
+      {1, 0, 2});
+}
+
+ValueId Projected(GraphBuilder& builder, ValueId x) {
+  return Add(builder, Matmul(builder, x, PositiveWeights(builder, {5, 18})),
+             PositiveWeights(builder, {18}));
+}
+
+TEST(HoistScales, QueriesAndKeysAreScaledBeforeTheyAreMoved) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({4, 5}));
+  const ValueId all = Projected(builder, x);
+  const ValueId q = Multiply(builder, HeadsOf(builder, all, 0),
+                             Filled(builder, {1}, 0.3f)),
+                k = Multiply(builder, Filled(builder, {}, 0.7f),
+                             HeadsOf(builder, all, 6)),
+                v = HeadsOf(builder, all, 12);
+  const Graph graph = *builder.Finish(
+      {Relu(builder, q), Sigmoid(builder, k), v}, {"q", "k", "v"});
+  const Graph hoisted = Exact(graph, HoistScales(graph, Interpreted));
+  const std::vector<std::string> ops = Ops(hoisted);
+  EXPECT_EQ(ops[2], "multiply");
+  EXPECT_EQ(std::ranges::count(ops, "multiply"), 1);
+  const Value& scales = hoisted.values[hoisted.calls[2].inputs[1]];
+  ASSERT_NE(scales.constant, nullptr);
+  std::array<float, 18> values;
+  std::memcpy(values.data(), scales.constant->bytes().data(), sizeof(values));
+  EXPECT_EQ(values[5], 0.3f);
+  EXPECT_EQ(values[6], 0.7f);
+  EXPECT_EQ(values[12], 1.0f);
+  // Then the weights and the addend have them.
+  const Graph folded = Close(graph, FoldScales(hoisted, Interpreted));
+  EXPECT_EQ(std::ranges::count(Ops(folded), "multiply"), 0);
+}
+
+TEST(HoistScales, KeepsOtherScales) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({4, 5}));
+  const ValueId third = Filled(builder, {}, 0.3f);
+  // Elements that something else reads, too.
+  const ValueId shared = Projected(builder, x);
+  const ValueId a = Multiply(builder, HeadsOf(builder, shared, 0), third);
+  const ValueId b = HeadsOf(builder, shared, 5);
+  // A scale of each column.
+  const ValueId columns =
+      Multiply(builder, HeadsOf(builder, Projected(builder, x), 0),
+               PositiveWeights(builder, {3}));
+  // What is scaled is moved, but no product; a product, but not moved.
+  const ValueId moved =
+      Multiply(builder, Transpose(builder, Relu(builder, x)), third);
+  const ValueId product = Multiply(builder, Projected(builder, x), third);
+  // What is divided by the elements.
+  const ValueId inverse = Must(builder.Compute(
+      "divide", {}, {third, HeadsOf(builder, Projected(builder, x), 0)},
+      [](const Tensors& in) { return te::Divide(in[0], in[1]); }));
+  const Graph graph = *builder.Finish(
+      {Relu(builder, a), b, Relu(builder, columns), Relu(builder, moved),
+       Relu(builder, product), Relu(builder, inverse)},
+      {"a", "b", "c", "d", "e", "f"});
+  EXPECT_EQ(Ops(Exact(graph, HoistScales(graph, Interpreted))), Ops(graph));
+}
+
+TEST(HoistScales, KeepsAScaledResultOfTheGraph) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({4, 5}));
+  const ValueId y =
+      Multiply(builder, HeadsOf(builder, Projected(builder, x), 0),
+               Filled(builder, {}, 0.3f));
+  const Graph graph = *builder.Finish({y}, {"y"});
+  EXPECT_EQ(Ops(Exact(graph, HoistScales(graph, Interpreted))), Ops(graph));
 }
 
 TEST(ComposeMovement, ASliceAReshapeAndATransposeAreOneCall) {

@@ -113,7 +113,7 @@ class Maker : QuantizedWriter {
       }
       return;
     }
-    if (rng_.Chance(0.005)) {
+    if (rng_.Chance(0.006)) {
       Mask(x);
       return;
     }
@@ -567,11 +567,19 @@ class Maker : QuantizedWriter {
       k = SliceOf(all, d, heads * width, 2 * heads * width);
       v = SliceOf(all, d, 2 * heads * width, 3 * heads * width);
     }
+    // Queries and keys are scaled, each by the root, or their products.
+    const bool scales_operands = rng_.Chance(0.5);
+    const auto operand = [&](const Tensor& y, bool turned) {
+      const Tensor parts = split(y, turned);
+      if (!scales_operands) return parts;
+      return rng_.Chance(0.8) ? Binary("Mul", parts, Scalar(0.55))
+                              : Binary("Div", parts, Scalar(1.8));
+    };
+    const Tensor queries = operand(q, false), keys = operand(k, true);
+    const Tensor products = Node("MatMul", {queries.name, keys.name},
+                                 {batch, heads, positions, positions});
     const Tensor scores =
-        Binary("Mul",
-               Node("MatMul", {split(q, false).name, split(k, true).name},
-                    {batch, heads, positions, positions}),
-               Scalar(0.3));
+        scales_operands ? products : Binary("Mul", products, Scalar(0.3));
     const Tensor masked =
         rng_.Chance(0.5)
             ? Binary("Add", scores, Floats({1, 1, positions, positions}, -2, 0))

@@ -17,7 +17,7 @@ import seeded_faults  # noqa: E402
 
 PTX = ["--gpu-target", "cuda:sm_90a"]
 FOUND = ["502", "567", "633", "659"]  # as in tests/property/CMakeLists.txt
-FOUND_SIMULATED = ["30112068", "30112179"]
+FOUND_SIMULATED = ["30112068", "30112179", "8100446"]
 
 LOWER = "compiler/lower/"
 CODEGEN = "compiler/codegen/"
@@ -46,6 +46,12 @@ FAULTS = [
     ("barrier-in-vectors", LOWER + "vectorize_loops.cc",
      "        return stmt;\n      default:",
      "        return ir::NoOp();\n      default:"),
+    ("blocks-left-out", LOWER + "map_threads.cc",
+     "launch_.extents[static_cast<size_t>(*axis)] == 1) {",
+     "ir::IsConstInt(loop->extent, 1)) {"),
+    ("softmax-padding", "compiler/schedule/pad_softmax.cc",
+     "ir::LT(index, ir::IntConst(DomainSize(of)))",
+     "ir::LE(index, ir::IntConst(DomainSize(of)))"),
     ("shared-is-each-ones", "compiler/schedule/independence.cc",
      "ir::ScopeOf(*buffer) == ir::MemoryScope::kShared) {",
      "ir::ScopeOf(*buffer) == ir::MemoryScope::kWarp) {"),

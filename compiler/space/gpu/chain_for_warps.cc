@@ -67,6 +67,22 @@ absl::StatusOr<std::vector<LoopRv>> SplitTerms(Schedule& schedule, LoopRv loop,
       loop, {std::nullopt, steps, static_cast<int64_t>(unit.terms)});
 }
 
+// The shared memory of a block of the default tiles, of so many warps by rows:
+// scores, and in stages what is fetched for either product.
+int64_t DefaultShared(const ir::BlockNode& node, const WarpProductSite& product,
+                      int64_t row_warps, int64_t column_warps) {
+  const int64_t bytes = product.unit->a.bytes();
+  const int64_t rows = kUnitRows * kDefaultTileRows * row_warps;
+  const int64_t columns = kUnitColumns * kDefaultTileColumns * column_warps;
+  const int64_t terms = IterExtent(node.iters[product.terms]);
+  const int64_t row = kDefaultSteps * kStepBytes + kVectorBytes;
+  const int64_t values =
+      kDefaultSteps * product.unit->terms *
+      (IterExtent(node.iters[product.columns]) * bytes + kVectorBytes);
+  return rows * terms * 4 +
+         kDefaultStages * ((rows + columns) * row + rows * row + values);
+}
+
 // Tiles the last product: blocks have some rows and all columns, so that
 // nothing of the chain is computed twice. Returns the loop of blocks.
 absl::StatusOr<LoopRv> TileLastProduct(const target::GpuLimits& limits,
@@ -96,14 +112,21 @@ absl::StatusOr<LoopRv> TileLastProduct(const target::GpuLimits& limits,
       return absl::FailedPreconditionError("rows exceed shared memory");
     }
   }
-  TF_ASSIGN_OR_RETURN(tile.row_warps,
-                      SamplePower(schedule, 1, row_warps, kDefaultRowWarps));
-  TF_ASSIGN_OR_RETURN(tile.rows,
-                      SamplePower(schedule, 2, rows, kDefaultTileRows));
   tile.most_column_warps = PowerOf(n / kUnitColumns, kMostColumnWarps);
   while (terms % (kUnitColumns * tile.most_column_warps) != 0) {
     tile.most_column_warps /= 2;
   }
+  int64_t first_row_warps = std::min(kDefaultRowWarps, row_warps);
+  while (first_row_warps > 1 &&
+         DefaultShared(*node, product, first_row_warps,
+                       std::min(kDefaultColumnWarps, tile.most_column_warps)) >
+             limits.block_shared) {
+    first_row_warps /= 2;
+  }
+  TF_ASSIGN_OR_RETURN(tile.row_warps,
+                      SamplePower(schedule, 1, row_warps, first_row_warps));
+  TF_ASSIGN_OR_RETURN(tile.rows,
+                      SamplePower(schedule, 2, rows, kDefaultTileRows));
   TF_ASSIGN_OR_RETURN(
       tile.column_warps,
       SamplePower(schedule, 1, tile.most_column_warps, kDefaultColumnWarps));

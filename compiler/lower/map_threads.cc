@@ -467,18 +467,31 @@ class ThreadMapper : public ir::Mutator {
 
   // Whether not all threads store to the buffer: others would lack values.
   bool SomeThreadsStore(const ir::AllocNode& alloc) const {
+    const auto stores = [&](const Stmt& stmt) {
+      bool found = false;
+      ir::PreOrder(stmt, [&](const Stmt& inner) {
+        const auto* store = ir::As<ir::StoreNode>(inner);
+        found |= store != nullptr && store->buffer == alloc.buffer;
+        return !found;
+      });
+      return found;
+    };
     bool some = false;
     ir::PreOrder(alloc.body, [&](const Stmt& s) {
       const auto* loop = ir::As<ForNode>(s);
       const auto axis = loop == nullptr ? std::nullopt : AxisOf(*loop);
-      if (!axis || !ir::IsThreadIdx(*axis) ||
-          *ir::AsInt(loop->extent) ==
-              launch_.extents[static_cast<size_t>(*axis)]) {
+      if (!axis || !ir::IsThreadIdx(*axis)) return true;
+      if (*ir::AsInt(loop->extent) !=
+          launch_.extents[static_cast<size_t>(*axis)]) {
+        some |= stores(loop->body);
         return true;
       }
+      // The first thread has a sum of all.
       ir::PreOrder(loop->body, [&](const Stmt& inner) {
-        const auto* store = ir::As<ir::StoreNode>(inner);
-        some |= store != nullptr && store->buffer == alloc.buffer;
+        const auto* branch = ir::As<ir::IfNode>(inner);
+        some |= branch != nullptr &&
+                ir::UsesVar(branch->condition, loop->var.get()) &&
+                stores(inner);
         return !some;
       });
       return true;

@@ -39,6 +39,9 @@ ATTENTIONS = [
     Attention(3, 64, 128, 64, 192, "float16", None, True, True),
     Attention(0, 128, 256, 128, 128, "bfloat16", 0.088),
     Attention(2, 128, 96, 64, 128, "float16", 0.125, False, True, True),
+    # Rows and terms are padded; with a mask that has none for them.
+    Attention(2, 60, 117, 64, 64, "float16", 0.125, True),
+    Attention(2, 120, 77, 64, 64, "bfloat16", 0.125, False, True, True),
 ]
 LARGE = [
     Attention(32, 2048, 2048, 64, 64, "float16", 0.125, False, True),

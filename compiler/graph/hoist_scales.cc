@@ -153,7 +153,11 @@ class ScaleHoister {
     return false;
   }
 
+  // Unbounded where nothing is read.
   static std::vector<arith::Interval> BoxOf(const Movement& movement) {
+    if (std::ranges::count(movement.result_shape, 0) > 0) {
+      return std::vector<arith::Interval>(movement.indices.size());
+    }
     arith::IndexMath math;
     for (size_t d = 0; d < movement.vars.size(); ++d) {
       math.Bind(movement.vars[d].get(), 0, movement.result_shape[d] - 1);

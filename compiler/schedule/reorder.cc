@@ -38,7 +38,10 @@ absl::Status CheckUpdatesStay(const ScheduleState& state,
                               const std::vector<ir::ForPtr>& before,
                               const std::vector<ir::ForPtr>& after) {
   if (!HasReduceIter(block.get())) return absl::OkStatus();
-  const bool repeats = !RunsAtMostOnce(state, *block, before);
+  // Also by way of loops below the chain.
+  std::vector<ir::ForPtr> loops = state.LoopsAbove(block.get());
+  loops.erase(loops.begin(), std::ranges::find(loops, before[0]));
+  const bool repeats = !RunsAtMostOnce(state, *block, loops);
   const bool commutes = UpdatesCommute(*block);
   const auto feeds = [&](const ir::ForPtr& loop, ir::IterType type) {
     return LoopFeedsIter(loop.get(), block.get(), type);

@@ -181,6 +181,24 @@ def main(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4,), "float32")):
   EXPECT_TRUE(schedule_->Reorder({loops[1], loops[0]}).ok());
 }
 
+TEST_F(LoopPrimitivesTest, ReorderSeesRepetitionsByLoopsBelow) {
+  schedule_.emplace(ModuleOf(R"(
+@T.prim_func
+def main(A: T.Buffer((6, 4), "float32"), C: T.Buffer((6,), "float32")):
+    for k, i, j in T.grid(4, 3, 4):
+        with T.block("C"):
+            vi = T.axis.spatial(6, i + j)
+            vk = T.axis.reduce(4, k)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)"));
+  const auto loops = *schedule_->GetLoops(*schedule_->GetBlock("C"));
+  ExpectIllegal(schedule_->Reorder({loops[1], loops[0]}),
+                "repeats its instances: these loops must keep their order");
+  EXPECT_TRUE(schedule_->Reorder({loops[2], loops[1]}).ok());
+}
+
 // --- parallel, vectorize, unroll, bind ---
 
 TEST_F(LoopPrimitivesTest, KindsOfLoops) {

@@ -252,20 +252,22 @@ absl::StatusOr<PaddedEinsum> PadEinsumIn(const ScheduleState& state,
     if (found != grown.end()) iter.dom.extent = ir::IntConst(found->second);
   }
   result.block = ir::BlockOf(std::move(made));
-  ir::Stmt nest = result.block;
+  edit.Replace(loops[0].get(), NestOfDomain(loops, result.block));
+  return result;
+}
+
+ir::Stmt NestOfDomain(const std::vector<ir::ForPtr>& loops,
+                      const ir::BlockPtr& block) {
+  ir::Stmt nest = block;
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
     auto longer = std::make_shared<ir::ForNode>(**loop);
     for (const ir::IterVar& iter : block->iters) {
-      const auto found = grown.find(iter.var.get());
-      if (iter.binding == (*loop)->var && found != grown.end()) {
-        longer->extent = ir::IntConst(found->second);
-      }
+      if (iter.binding == (*loop)->var) longer->extent = iter.dom.extent;
     }
     longer->body = nest;
     nest = std::move(longer);
   }
-  edit.Replace(loops[0].get(), nest);
-  return result;
+  return nest;
 }
 
 absl::StatusOr<PaddedEinsum> PadEinsum(ScheduleState& state,

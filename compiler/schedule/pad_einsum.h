@@ -28,6 +28,11 @@ absl::StatusOr<PaddedEinsum> PadEinsumIn(const ScheduleState& state,
                                          const ir::BufferNode* made_padded,
                                          ScopeEditor& edit);
 
+// The block in such loops, each as long as the domain of the variable that is
+// bound to it.
+ir::Stmt NestOfDomain(const std::vector<ir::ForPtr>& loops,
+                      const ir::BlockPtr& block);
+
 // Replaces the block.
 absl::StatusOr<PaddedEinsum> PadEinsum(ScheduleState& state,
                                        const ir::BlockPtr& block,

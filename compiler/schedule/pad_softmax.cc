@@ -76,17 +76,11 @@ const Expr& ExponentOf(const Expr& exp) {
   return difference->a;
 }
 
-const Expr& WithoutCasts(const Expr& e) {
-  const auto* cast = ir::As<ir::CastNode>(e);
-  return cast == nullptr ? e : WithoutCasts(cast->value);
-}
-
 class SoftmaxPadder {
  public:
   SoftmaxPadder(const ScheduleState& state, const MatchedProduct& product,
                 int64_t rows, int64_t terms)
-      : state_(state),
-        chain_(product.chain),
+      : chain_(product.chain),
         roles_(product.roles),
         function_(*state.FunctionOf(chain_.shares.get())),
         rows_(rows),
@@ -118,7 +112,7 @@ class SoftmaxPadder {
                              const Expr& exponent) {
       const ir::BlockPtr made = Padded(block, exponent);
       reuse.emplace_back(block.get(), made.get());
-      edit.Replace(loops[0].get(), Nest(*block, made, loops));
+      edit.Replace(loops[0].get(), NestOfDomain(loops, made));
     };
     replace(softmax.largest.block, softmax.largest.loops,
             softmax.largest.reducer.value);
@@ -198,24 +192,6 @@ class SoftmaxPadder {
     return ir::BlockWithAccesses(std::move(made));
   }
 
-  // `made` in the loops of `block`, of the new extents.
-  ir::Stmt Nest(const ir::BlockNode& block, const ir::BlockPtr& made,
-                const std::vector<ir::ForPtr>& loops) const {
-    ir::Stmt nest = made;
-    for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
-      int64_t extent = *schedule::ExtentOf(*loop);
-      for (const IterVar& iter : block.iters) {
-        if (iter.binding == (*loop)->var) extent = ExtentOf(iter);
-      }
-      auto longer = std::make_shared<ir::ForNode>(**loop);
-      longer->extent = ir::IntConst(extent);
-      longer->body = nest;
-      nest = std::move(longer);
-    }
-    return nest;
-  }
-
-  const ScheduleState& state_;
   const SoftmaxProduct& chain_;
   const ProductRoles& roles_;
   const ir::PrimFunc& function_;

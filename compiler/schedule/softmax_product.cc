@@ -29,11 +29,6 @@ bool Reads(const Expr& e, const ir::BufferNode* buffer) {
   return reads;
 }
 
-const Expr& WithoutCasts(const Expr& e) {
-  const auto* cast = ir::As<ir::CastNode>(e);
-  return cast == nullptr ? e : WithoutCasts(cast->value);
-}
-
 class ProductMatcher {
  public:
   ProductMatcher(const ScheduleState& state, const ir::BlockPtr& product)
@@ -300,6 +295,11 @@ class ProductMatcher {
 };
 
 }  // namespace
+
+const Expr& WithoutCasts(const Expr& e) {
+  const auto* cast = ir::As<ir::CastNode>(e);
+  return cast == nullptr ? e : WithoutCasts(cast->value);
+}
 
 absl::StatusOr<MatchedProduct> MatchSoftmaxProduct(
     const ScheduleState& state, const ir::BlockPtr& product) {

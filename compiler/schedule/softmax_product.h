@@ -56,6 +56,9 @@ inline int64_t DomainSize(const ir::IterVar& iter) {
   return *ir::AsInt(iter.dom.extent);
 }
 
+// What the casts around an expression convert.
+const ir::Expr& WithoutCasts(const ir::Expr& e);
+
 // FailedPrecondition: `product` is no such product, not all loops are bound to
 // one variable of their block, or another block reads or overwrites what the
 // chain makes or reads.

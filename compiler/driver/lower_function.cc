@@ -17,6 +17,9 @@ absl::StatusOr<codegen::LoweredFunction> LowerFunction(
   lowered.symbol = symbol;
   TF_ASSIGN_OR_RETURN(lowered.function, lower::Lower(*split.packed, target));
   for (const lower::PackedParam& param : split.params) {
+    // A device's caller keeps such a parameter as it is; a schedule that packs
+    // one is refused there (codegen/device_module.cc).
+    if (target.is_gpu() && param.pack == nullptr) continue;
     ir::PrimFuncPtr pack;
     if (param.pack != nullptr) {
       TF_ASSIGN_OR_RETURN(pack, lower::Lower(*param.pack, target));

@@ -13,6 +13,7 @@
 #include "compiler/arith/canonical.h"
 #include "compiler/arith/conjuncts.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/ir/memory_scope.h"
 #include "compiler/ir/thread_axis.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
@@ -146,6 +147,12 @@ class AccessCollector : public ir::Visitor {
                                const Expr& predicate) {
     ir::VarMap first;
     for (size_t i = loops_.size(); i-- > 0;) {
+      // Each thread has a local buffer of its own, where its part has the place
+      // that it has in the threads that do without this block.
+      if (IsThreadLoop(*loops_[i]) &&
+          ir::ScopeOf(*buffer_) == ir::MemoryScope::kLocal) {
+        continue;
+      }
       if (!HoldsFirstOnly(predicate, *loops_[i])) continue;
       first[loops_[i]->var.get()] = loops_[i]->min;
       once_from_ = once_from_ == 0 ? i + 1 : std::min(once_from_, i + 1);

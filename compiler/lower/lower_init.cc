@@ -94,6 +94,18 @@ bool ReadsWhatIsWritten(const Stmt& init, const Stmt& loop_body) {
   return found;
 }
 
+// Whether the statement consists of stores, which are added.
+bool AddStores(const Stmt& stmt, std::vector<const ir::StoreNode*>& stores) {
+  if (const auto* store = ir::As<ir::StoreNode>(stmt)) {
+    stores.push_back(store);
+    return true;
+  }
+  const auto* seq = ir::As<ir::SeqNode>(stmt);
+  return seq != nullptr && std::ranges::all_of(seq->stmts, [&](const Stmt& s) {
+           return AddStores(s, stores);
+         });
+}
+
 // Makes the initialisation of one block a nest of its own and determines the
 // loop to put it before.
 class InitNest {
@@ -101,23 +113,27 @@ class InitNest {
   // `loops` surround the block, outermost first, with only sequences between
   // them. False if the nest cannot be split off.
   bool Build(const std::vector<const ForNode*>& loops, const BlockNode& block) {
-    if (!ir::As<ir::StoreNode>(block.init)) return false;
     const Stmt at_start = ir::InitAtStart(block);
-    const auto& store = *ir::As<ir::StoreNode>(at_start);
+    std::vector<const ir::StoreNode*> stores;
+    if (!AddStores(at_start, stores)) return false;
     size_t first = loops.size();
     for (size_t i = 0; i < loops.size() && first == loops.size(); ++i) {
       if (UsedBy(block, loops[i], IterType::kReduce)) first = i;
     }
     if (first == loops.size()) return false;
     // No other statement may see the initialised elements early.
-    if (Touches(loops[first]->body, store.buffer.get(), &block)) return false;
-    // No other iteration of the block itself may see them early.
-    if (!AccessesOnly(block.body, store)) return false;
+    // And no other iteration of the block itself.
+    for (const ir::StoreNode* store : stores) {
+      if (Touches(loops[first]->body, store->buffer.get(), &block) ||
+          !AccessesOnly(block.body, *store)) {
+        return false;
+      }
+    }
     // The inputs of the initialisation must be available before the loop
     // starts.
     if (ReadsWhatIsWritten(block.init, loops[first]->body)) return false;
     ir::VarMap binding, zero;
-    AccessDims reduce_dims, store_dims;
+    AccessDims reduce_dims;
     IndexMath math;
     for (size_t i = 0; i < loops.size(); ++i) {
       const ForNode* loop = loops[i];
@@ -139,19 +155,23 @@ class InitNest {
       }
     }
     reduce_dims.push_back(math.Decompose(reduce_offset));
-    std::vector<Expr> indices = store.indices;
-    indices.push_back(ir::IntConst(0));
-    for (size_t d = 0; d < store.indices.size(); ++d) {
-      indices.back() =
-          indices.back() * store.buffer->shape[d] + store.indices[d];
-    }
-    for (const Expr& index : indices) {
-      Linear dim = math.Decompose(ir::Substitute(index, binding));
-      Linear inner;
-      for (const auto& [atom, scale] : dim.terms) {
-        if (Varies(atom, loops, first)) inner.terms.emplace_back(atom, scale);
+    std::vector<AccessDims> store_dims;
+    for (const ir::StoreNode* store : stores) {
+      AccessDims& dims = store_dims.emplace_back();
+      std::vector<Expr> indices = store->indices;
+      indices.push_back(ir::IntConst(0));
+      for (size_t d = 0; d < store->indices.size(); ++d) {
+        indices.back() =
+            indices.back() * store->buffer->shape[d] + store->indices[d];
       }
-      store_dims.push_back(std::move(inner));
+      for (const Expr& index : indices) {
+        Linear dim = math.Decompose(ir::Substitute(index, binding));
+        Linear inner;
+        for (const auto& [atom, scale] : dim.terms) {
+          if (Varies(atom, loops, first)) inner.terms.emplace_back(atom, scale);
+        }
+        dims.push_back(std::move(inner));
+      }
     }
     std::vector<const ForNode*> spatial;
     for (size_t i = first; i < loops.size(); ++i) {
@@ -160,8 +180,11 @@ class InitNest {
       if (reduce && UsedBy(block, loop, IterType::kSpatial)) return false;
       // A loop that the block does not use would repeat its initialisation.
       const int64_t extent = *ir::AsInt(loop->extent);
-      if (!Determines(math, {reduce ? reduce_dims : store_dims},
-                      loop->var.get(), extent)) {
+      const auto determines = [&](const AccessDims& dims) {
+        return Determines(math, {dims}, loop->var.get(), extent);
+      };
+      if (reduce ? !determines(reduce_dims)
+                 : !std::ranges::all_of(store_dims, determines)) {
         return false;
       }
       if (reduce) {

@@ -15,6 +15,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
 #include "compiler/lower/index_prefixer.h"
+#include "compiler/lower/own_part.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -168,11 +169,23 @@ class ThreadMapper : public ir::Mutator {
       }
     }
     if (scope == ir::MemoryScope::kLocal && crosses) {
+      if (const auto part = FindOwnPart(s, launch_.vars, launch_.extents)) {
+        const auto& own = *ir::As<ir::AllocNode>(part->alloc);
+        if (!CrossesThreads(own) && !SomeThreadsStore(own, part->axes)) {
+          return PlaceAlloc(own, part->alloc, scope);
+        }
+      }
       Fail(absl::StrCat("buffer ", s.buffer->name,
                         " is local to a thread, but its elements are written "
                         "by several; use the scope \"shared\""));
       return self;
     }
+    return PlaceAlloc(s, self, scope);
+  }
+
+  // The allocation in the memory of this scope.
+  Stmt PlaceAlloc(const ir::AllocNode& s, const Stmt& self,
+                  ir::MemoryScope scope) {
     const int64_t bytes = s.buffer->memory_elements() * s.buffer->dtype.bytes();
     const bool shared = scope == ir::MemoryScope::kShared;
     const int64_t most = shared ? limits_.block_shared : kMostLocalBytes;
@@ -466,7 +479,9 @@ class ThreadMapper : public ir::Mutator {
   }
 
   // Whether not all threads store to the buffer: others would lack values.
-  bool SomeThreadsStore(const ir::AllocNode& alloc) const {
+  // Those of the `owned` axes access none but their own.
+  bool SomeThreadsStore(const ir::AllocNode& alloc,
+                        const std::vector<size_t>& owned = {}) const {
     const auto stores = [&](const Stmt& stmt) {
       bool found = false;
       ir::PreOrder(stmt, [&](const Stmt& inner) {
@@ -480,7 +495,10 @@ class ThreadMapper : public ir::Mutator {
     ir::PreOrder(alloc.body, [&](const Stmt& s) {
       const auto* loop = ir::As<ForNode>(s);
       const auto axis = loop == nullptr ? std::nullopt : AxisOf(*loop);
-      if (!axis || !ir::IsThreadIdx(*axis)) return true;
+      if (!axis || !ir::IsThreadIdx(*axis) ||
+          std::ranges::find(owned, static_cast<size_t>(*axis)) != owned.end()) {
+        return true;
+      }
       if (*ir::AsInt(loop->extent) !=
           launch_.extents[static_cast<size_t>(*axis)]) {
         some |= stores(loop->body);

@@ -226,7 +226,7 @@ ir::Stmt MakeNestOver(arith::Analyzer analyzer, const ir::BlockNode& block,
     std::optional<IntSet> bound = domains[i].bound;
     if (!bound.has_value() && widened) bound = IntSet::FromRange(iter.dom);
     if (!bound.has_value()) continue;
-    const ir::Expr above = ir::GE(iter.binding, bound->min);
+    const ir::Expr above = ir::LE(bound->min, iter.binding);
     if (!analyzer.CanProve(above)) predicate = ir::And(predicate, above);
     const ir::Expr below = ir::LT(iter.binding, bound->max + int64_t{1});
     if (!analyzer.CanProve(below)) predicate = ir::And(predicate, below);

@@ -37,10 +37,12 @@ bool CanComputeInline(const ScheduleState& state, const ir::BlockPtr& block);
 // cache.cc
 absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block,
                                   int read_buffer_index,
-                                  std::string_view storage_scope);
+                                  std::string_view storage_scope,
+                                  const std::vector<BlockRv>& consumers);
 absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block,
                                    int write_buffer_index,
-                                   std::string_view storage_scope);
+                                   std::string_view storage_scope,
+                                   const std::vector<BlockRv>& consumers);
 absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block, bool read,
                                 int buffer_index);
 

@@ -8,7 +8,9 @@
 //   for i, k: C reads A_global             for ax0, ax1: C_global: copy
 //
 // The copy is a block of its own, named after the new buffer, that other
-// primitives then move. cache_read redirects every reader in the scope.
+// primitives then move. cache_read redirects every reader in the scope, or the
+// consumers that are given; cache_write redirects given ones, too, which then
+// read what C wrote without waiting for the copy.
 //
 // Steps of both:
 //   1. Check that at most one block (for cache_write: this one) writes the
@@ -51,32 +53,47 @@ ir::Buffer CacheBuffer(const ScheduleState& state, const ir::BlockPtr& block,
                         buffer->dtype, buffer->shape, std::string(scope));
 }
 
+// Whether the readers can read a copy of what `writer` writes: they come after
+// it, and read nothing else of the buffer.
+absl::Status CheckReadersOfWriter(const ScheduleState& state,
+                                  const BlockScope& deps,
+                                  const ir::BlockPtr& block,
+                                  const ir::BlockPtr& writer,
+                                  const ir::Buffer& buffer,
+                                  const std::vector<ir::BlockPtr>& readers) {
+  const bool local = state.AllocSite(buffer.get()) == state.Scope(block.get());
+  for (const ir::BlockPtr& reader : readers) {
+    if (OrderOf(deps, reader.get()) <= OrderOf(deps, writer.get())) {
+      return state.Illegal(block.get(), "block ", reader->name,
+                           " reads buffer ", buffer->name, " before block ",
+                           writer->name, " has written it");
+    }
+    if (!local && !IsRegionCovered(state, reader.get())) {
+      return state.Illegal(block.get(), "block ", reader->name,
+                           " reads elements of buffer ", buffer->name,
+                           " that block ", writer->name, " does not write");
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Steps 1 and 3 of cache_read for a buffer with a writer in the scope.
 absl::Status CheckCacheReadOfWritten(const ScheduleState& state,
                                      const BlockScope& deps,
                                      const ir::BlockPtr& block,
                                      const ir::BlockPtr& writer,
                                      const ir::Buffer& buffer,
+                                     const std::vector<ir::BlockPtr>& readers,
                                      const CopyPlace& place) {
   TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, writer.get()));
+  TF_RETURN_IF_ERROR(
+      CheckReadersOfWriter(state, deps, block, writer, buffer, readers));
   const bool parallel =
       std::ranges::any_of(place.outer, [](const ir::ForPtr& loop) {
         return loop->for_kind != ir::ForKind::kSerial &&
                loop->for_kind != ir::ForKind::kUnrolled;
       });
-  for (const ir::BlockPtr& reader : deps.Readers(buffer.get())) {
-    if (OrderOf(deps, reader.get()) <= OrderOf(deps, writer.get())) {
-      return state.Illegal(block.get(), "block ", reader->name,
-                           " reads buffer ", buffer->name, " before block ",
-                           writer->name, " has written it");
-    }
-    const bool local =
-        state.AllocSite(buffer.get()) == state.Scope(block.get());
-    if (!local && !IsRegionCovered(state, reader.get())) {
-      return state.Illegal(block.get(), "block ", reader->name,
-                           " reads elements of buffer ", buffer->name,
-                           " that block ", writer->name, " does not write");
-    }
+  for (const ir::BlockPtr& reader : readers) {
     if (parallel && !state.IsBelow(reader.get(), place.parent.get())) {
       return state.Illegal(
           block.get(), "the copy would be made in a parallel loop and block ",
@@ -84,6 +101,24 @@ absl::Status CheckCacheReadOfWritten(const ScheduleState& state,
     }
   }
   return absl::OkStatus();
+}
+
+// The blocks that `consumers` are, each of which must be one of the readers.
+absl::StatusOr<std::vector<ir::BlockPtr>> BlocksAmong(
+    const ScheduleState& state, const std::vector<BlockRv>& consumers,
+    const std::vector<ir::BlockPtr>& readers, const ir::Buffer& buffer) {
+  std::vector<ir::BlockPtr> out;
+  for (const BlockRv consumer : consumers) {
+    TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get(consumer));
+    if (std::ranges::find(readers, block) == readers.end()) {
+      return state.Illegal(block.get(), "it does not read buffer ",
+                           buffer->name, " in the scope of the block");
+    }
+    if (std::ranges::find(out, block) == out.end()) {
+      out.push_back(std::move(block));
+    }
+  }
+  return out;
 }
 
 // Inserts the copy at its place and redirects the accesses of `users` from
@@ -109,7 +144,8 @@ BlockRv InsertCopy(ScheduleState& state, const ir::BlockPtr& scope,
 
 absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
                                   int read_buffer_index,
-                                  std::string_view storage_scope) {
+                                  std::string_view storage_scope,
+                                  const std::vector<BlockRv>& consumers) {
   TF_ASSIGN_OR_RETURN(
       const auto found,
       GetBuffer(state, block_rv, /*read=*/true, read_buffer_index));
@@ -121,15 +157,19 @@ absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
     return state.Illegal(block.get(), "buffer ", buffer->name, " has ",
                          writers.size(), " writers in the scope");
   }
-  const std::vector<ir::BlockPtr> readers = deps.Readers(buffer.get());
+  std::vector<ir::BlockPtr> readers = deps.Readers(buffer.get());
+  if (!consumers.empty()) {
+    TF_ASSIGN_OR_RETURN(readers,
+                        BlocksAmong(state, consumers, readers, buffer));
+  }
   CopyPlace place{scope, 0, {}, {}};
   arith::Analyzer analyzer;
   arith::Region region = arith::FullRegion(buffer);
   if (!writers.empty()) {
     const ir::BlockPtr& writer = writers[0];
     place = PlaceAfter(state, scope, writer, readers);
-    TF_RETURN_IF_ERROR(
-        CheckCacheReadOfWritten(state, deps, block, writer, buffer, place));
+    TF_RETURN_IF_ERROR(CheckCacheReadOfWritten(state, deps, block, writer,
+                                               buffer, readers, place));
     BindLoops(analyzer, place.outer);
     region = HullOf(analyzer, *writer,
                     *FindRegion(writer->writes, buffer.get()), place.inner);
@@ -150,7 +190,8 @@ absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
 
 absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
                                    int write_buffer_index,
-                                   std::string_view storage_scope) {
+                                   std::string_view storage_scope,
+                                   const std::vector<BlockRv>& consumers) {
   TF_ASSIGN_OR_RETURN(
       const auto found,
       GetBuffer(state, block_rv, /*read=*/false, write_buffer_index));
@@ -160,8 +201,15 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
   // This ensures that the block is the only writer and never reads old values.
   TF_RETURN_IF_ERROR(CheckCompleteOrReduction(state, deps, block.get()));
   TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, block.get()));
-  const std::vector<ir::BlockPtr> readers =
+  std::vector<ir::BlockPtr> readers =
       ReadersOfResult(state, deps, block, buffer.get());
+  TF_ASSIGN_OR_RETURN(std::vector<ir::BlockPtr> redirected,
+                      BlocksAmong(state, consumers, readers, buffer));
+  TF_RETURN_IF_ERROR(
+      CheckReadersOfWriter(state, deps, block, block, buffer, redirected));
+  std::erase_if(readers, [&](const ir::BlockPtr& reader) {
+    return std::ranges::find(redirected, reader) != redirected.end();
+  });
   const CopyPlace place = PlaceAfter(state, scope, block, readers);
   arith::Analyzer analyzer;
   BindLoops(analyzer, place.outer);
@@ -187,7 +235,8 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
       place.outer.empty() ? arith::ClipRegion(analyzer, *region, buffer->shape)
                           : *region,
       *whole, analyzer);
-  return InsertCopy(state, scope, place, copy, {block}, buffer, cache);
+  redirected.push_back(block);
+  return InsertCopy(state, scope, place, copy, redirected, buffer, cache);
 }
 
 }  // namespace tilefarm::schedule

@@ -30,7 +30,7 @@ BlockNest MakeCopy(const std::string& name, const ir::Buffer& from,
          ir::IterType::kSpatial, binding});
     indices.push_back(var);
     point.push_back({var, ir::IntConst(1)});
-    const ir::Expr above = ir::GE(binding, whole[i].min);
+    const ir::Expr above = ir::LE(whole[i].min, binding);
     if (!analyzer.CanProve(above)) predicate = ir::And(predicate, above);
     const ir::Expr below = ir::LT(binding, whole[i].min + whole[i].extent);
     if (!analyzer.CanProve(below)) predicate = ir::And(predicate, below);

@@ -36,28 +36,10 @@ class InstructionReader {
     return Loop(i);
   }
   std::vector<LoopRv> Loops(size_t i) {
-    std::vector<LoopRv> out;
-    const Arg* arg = At(i);
-    // The parser reads an empty list as a constant.
-    if (arg != nullptr && std::get_if<ir::Attr>(&arg->value) != nullptr &&
-        ConstList(i).empty()) {
-      return out;
-    }
-    const auto* list =
-        arg == nullptr ? nullptr : std::get_if<ArgList>(&arg->value);
-    if (list == nullptr) {
-      Fail(i, "is not a list of loops");
-      return out;
-    }
-    for (const Arg& item : *list) {
-      const Rv* rv = std::get_if<Rv>(&item.value);
-      if (rv == nullptr || rv->kind != RvKind::kLoop) {
-        Fail(i, "is not a list of loops");
-        return out;
-      }
-      out.push_back({Renamed(i, *rv)});
-    }
-    return out;
+    return List<LoopRv>(i, RvKind::kLoop, "is not a list of loops");
+  }
+  std::vector<BlockRv> Blocks(size_t i) {
+    return List<BlockRv>(i, RvKind::kBlock, "is not a list of blocks");
   }
   std::vector<Factor> Factors(size_t i) {
     std::vector<Factor> out;
@@ -173,6 +155,31 @@ class InstructionReader {
   }
 
  private:
+  template <typename T>
+  std::vector<T> List(size_t i, RvKind kind, std::string_view error) {
+    std::vector<T> out;
+    const Arg* arg = At(i);
+    // The parser reads an empty list as a constant.
+    if (arg != nullptr && std::get_if<ir::Attr>(&arg->value) != nullptr &&
+        ConstList(i).empty()) {
+      return out;
+    }
+    const auto* list =
+        arg == nullptr ? nullptr : std::get_if<ArgList>(&arg->value);
+    if (list == nullptr) {
+      Fail(i, error);
+      return out;
+    }
+    for (const Arg& item : *list) {
+      const Rv* rv = std::get_if<Rv>(&item.value);
+      if (rv == nullptr || rv->kind != kind) {
+        Fail(i, error);
+        return out;
+      }
+      out.push_back({Renamed(i, *rv)});
+    }
+    return out;
+  }
   const Arg* At(size_t i) {
     if (i < instruction_.args.size()) return &instruction_.args[i].second;
     FailText("arguments are missing");

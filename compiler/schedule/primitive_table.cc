@@ -29,9 +29,11 @@ const Parameter kComputeAt[] = {First("block"), First("loop"),
                                 Named("preserve_unit_loops", false),
                                 Named("index", -1)};
 const Parameter kCacheRead[] = {First("block"), Named("read_buffer_index"),
-                                Named("storage_scope")};
-const Parameter kCacheWrite[] = {First("block"), Named("write_buffer_index"),
-                                 Named("storage_scope")};
+                                Named("storage_scope"),
+                                Named("consumer_blocks", Attr(ir::AttrList()))};
+const Parameter kCacheWrite[] = {
+    First("block"), Named("write_buffer_index"), Named("storage_scope"),
+    Named("consumer_blocks", Attr(ir::AttrList()))};
 const Parameter kReindex[] = {First("block"), Named("buffer")};
 const Parameter kSetScope[] = {First("block"), Named("buffer_index"),
                                Named("storage_scope")};

@@ -1,5 +1,6 @@
 #include "compiler/schedule/reducer.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -75,12 +76,39 @@ class UpdateVisitor : public ir::Visitor {
   const ir::BlockNode& block_;
 };
 
+// Of the block's body alone.
+std::optional<arith::TupleReducer> MatchTupleOf(const ir::BlockNode& block) {
+  arith::IndexMath math;
+  for (const ir::IterVar& iter : block.iters) {
+    const auto min = ir::AsInt(iter.dom.min);
+    const auto extent = ir::AsInt(iter.dom.extent);
+    if (min && extent) {
+      math.Bind(iter.var.get(), *min, *min + *extent - 1);
+    }
+  }
+  return arith::MatchTupleReducer(block.body, math);
+}
+
 }  // namespace
+
+const ir::StoreNode* InitOf(const ir::StoreNode& store,
+                            const ir::BlockNode& block) {
+  std::vector<ir::Stmt> inits = {block.init};
+  if (const auto* seq = ir::As<ir::SeqNode>(block.init)) inits = seq->stmts;
+  for (const ir::Stmt& stmt : inits) {
+    const auto* init = ir::As<ir::StoreNode>(stmt);
+    if (init != nullptr && init->buffer == store.buffer &&
+        std::ranges::equal(init->indices, store.indices, arith::ExprEqual)) {
+      return init;
+    }
+  }
+  return nullptr;
+}
 
 bool UpdatesCommute(const ir::BlockNode& block) {
   UpdateVisitor visitor(block);
   visitor.Visit(block.body);
-  return visitor.commute;
+  return visitor.commute || MatchTupleOf(block).has_value();
 }
 
 ir::Expr Reducer::Combine(ir::Expr accumulator, ir::Expr other) const {
@@ -109,6 +137,39 @@ std::optional<Reducer> MatchReducer(const ir::BlockNode& block) {
   const ir::Expr& value = left ? binary->b : binary->a;
   if (ir::Loads(value, update->buffer.get())) return std::nullopt;
   return Reducer{binary->op, value};
+}
+
+std::optional<arith::TupleReducer> MatchTuple(const ir::BlockNode& block) {
+  if (const auto single = MatchReducer(block)) {
+    arith::TupleReducer reducer;
+    const auto* store = ir::As<ir::StoreNode>(block.body);
+    const ir::DataType type = store->buffer->dtype;
+    reducer.stores = {store};
+    reducer.terms = {single->value};
+    reducer.ops = {single->op};
+    reducer.left = {ir::MakeVar("left", type)};
+    reducer.right = {ir::MakeVar("right", type)};
+    reducer.combined = {single->Combine(reducer.left[0], reducer.right[0])};
+    return reducer;
+  }
+  auto reducer = MatchTupleOf(block);
+  if (!reducer || block.init == nullptr) return std::nullopt;
+  // Each element has one init.
+  const auto* inits = ir::As<ir::SeqNode>(block.init);
+  if (reducer->stores.size() != (inits ? inits->stmts.size() : 1)) {
+    return std::nullopt;
+  }
+  for (size_t k = 0; k < reducer->stores.size(); ++k) {
+    const ir::StoreNode* init = InitOf(*reducer->stores[k], block);
+    if (init == nullptr || (reducer->ops[k].has_value() &&
+                            !ir::IsIdentity(*reducer->ops[k], init->value))) {
+      return std::nullopt;
+    }
+    for (const ir::StoreNode* store : reducer->stores) {
+      if (ir::Loads(init->value, store->buffer.get())) return std::nullopt;
+    }
+  }
+  return reducer;
 }
 
 }  // namespace tilefarm::schedule

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "compiler/arith/tuple_reducer.h"
 #include "compiler/ir/stmt.h"
 
 namespace tilefarm::schedule {
@@ -23,10 +24,20 @@ struct Reducer {
 // for nothing but -inf, however the reduction is split.
 std::optional<Reducer> MatchReducer(const ir::BlockNode& block);
 
+// The same of a block that may update several elements at once, such as a
+// maximum and its index; its init need not be the identity of what is chosen:
+// that may be combined several times.
+std::optional<arith::TupleReducer> MatchTuple(const ir::BlockNode& block);
+
+// The store of the block's init to the element that `store` updates; null:
+// there is none.
+const ir::StoreNode* InitOf(const ir::StoreNode& store,
+                            const ir::BlockNode& block);
+
 // Whether instances of the block may update an element in any order: every
 // store of the body is `element = element OP value` with a commutative OP, or
 // subtracts a value, and neither values nor conditions read what the block
-// writes.
+// writes; or the body is such an update of several elements at once.
 bool UpdatesCommute(const ir::BlockNode& block);
 
 }  // namespace tilefarm::schedule

@@ -40,6 +40,23 @@ bool IsStoreTo(const ir::BufferRegion& region, const ir::Stmt& stmt) {
                             });
 }
 
+// The statements of a body, and those of the lets among them: what runs if the
+// body does.
+void AddStatementsInLets(const ir::Stmt& body, std::vector<ir::Stmt>& out) {
+  for (const ir::Stmt& stmt : Statements(body)) {
+    if (const auto* let = ir::As<ir::LetStmtNode>(stmt)) {
+      AddStatementsInLets(let->body, out);
+    } else {
+      out.push_back(stmt);
+    }
+  }
+}
+std::vector<ir::Stmt> StatementsInLets(const ir::Stmt& body) {
+  std::vector<ir::Stmt> out;
+  AddStatementsInLets(body, out);
+  return out;
+}
+
 // base + [0, extent) for an iter sum with one contiguous split.
 std::optional<ir::Range> ContiguousRange(const arith::IterSum& sum,
                                          int64_t width) {
@@ -151,8 +168,22 @@ std::optional<arith::Region> DenseRegion(const ir::BufferRegion& region,
     if (!width.has_value()) return std::nullopt;
     widths.push_back(*width);
   }
+  // Iterations of a loop that no index uses reach the same elements: the first
+  // one will do.
+  ir::Expr condition = where;
+  if (condition != nullptr && !ir::IsConstInt(condition, 1)) {
+    ir::VarMap first;
+    for (const auto& [var, range] : iters) {
+      if (std::ranges::none_of(mins, [&](const ir::Expr& min) {
+            return ir::UsesVar(min, var.get());
+          })) {
+        first[var.get()] = range.min;
+      }
+    }
+    condition = analyzer.Simplify(ir::Substitute(condition, first));
+  }
   // Independent maps: dimensions that share an iterator form no box.
-  auto map = arith::DetectIterMap(mins, iters, where,
+  auto map = arith::DetectIterMap(mins, iters, condition,
                                   arith::IterMapLevel::kSurjective, analyzer);
   if (!map.ok()) return std::nullopt;
   arith::Region result;
@@ -208,14 +239,14 @@ bool WritesAll(const ScheduleState& state, const ir::BlockNode& block,
             arith::RegionCovers(
                 analyzer, arith::ClipRegion(analyzer, *dense, shape), wanted));
   };
-  for (const ir::Stmt& stmt : Statements(block.body)) {
+  for (const ir::Stmt& stmt : StatementsInLets(block.body)) {
     std::vector<ir::ForPtr> loops;
     ir::Stmt inner = stmt;
     while (const auto* loop = ir::As<ir::ForNode>(inner)) {
       loops.push_back(std::static_pointer_cast<const ir::ForNode>(inner));
       inner = ir::Stmt(loop->body);
     }
-    for (const ir::Stmt& leaf : Statements(inner)) {
+    for (const ir::Stmt& leaf : StatementsInLets(inner)) {
       if (const auto* store = ir::As<ir::StoreNode>(leaf)) {
         if (store->buffer != write.buffer) continue;
         ir::BufferRegion point{write.buffer, {}};

@@ -58,6 +58,7 @@ void Read(R& r, size_t i, bool& out) { out = r.Bool(i); }
 void Read(R& r, size_t i, std::string& out) { out = r.Text(i); }
 void Read(R& r, size_t i, AnnValue& out) { out = r.Annotation(i); }
 void Read(R& r, size_t i, std::vector<LoopRv>& out) { out = r.Loops(i); }
+void Read(R& r, size_t i, std::vector<BlockRv>& out) { out = r.Blocks(i); }
 void Read(R& r, size_t i, std::vector<Factor>& out) { out = r.Factors(i); }
 void Read(R& r, size_t i, std::vector<int64_t>& out) { out = r.Ints(i); }
 void Read(R& r, size_t i, std::vector<double>& out) { out = r.Floats(i); }

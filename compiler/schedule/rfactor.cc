@@ -52,10 +52,12 @@ struct Factoring {
   ir::BlockPtr scope;
   ir::ForPtr loop;
   std::vector<ir::ForPtr> loops;  // all above the block, in its scope
-  Reducer reducer;
-  ir::Buffer buffer;   // the reduction's target
-  ir::Buffer partial;  // new buffer of the partial results
+  // Of what the block updates, by position: one element, or several at once.
+  arith::TupleReducer reducer;
+  std::vector<ir::Buffer> partials;  // new buffers of the partial results
   int axis = 0;
+
+  const ir::Buffer& buffer(size_t k) const { return reducer.stores[k]->buffer; }
 };
 
 bool FeedsReduce(const ir::BlockNode& block, const ir::ForPtr& loop) {
@@ -108,16 +110,19 @@ absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
     return state.Illegal(f.block.get(),
                          "several reductions end in the same element");
   }
-  const std::optional<Reducer> reducer = MatchReducer(*f.block);
+  std::optional<arith::TupleReducer> reducer = MatchTuple(*f.block);
   if (!reducer.has_value()) {
     return state.Illegal(f.block.get(),
                          "its update is not a known commutative reduction "
                          "(sum, product, min, max, and, or) that starts from "
-                         "the identity");
+                         "the identity, nor a choice whose order does not "
+                         "matter");
   }
-  f.reducer = *reducer;
-  f.buffer = f.block->writes[0].buffer;
-  const int ndim = f.buffer->ndim();
+  f.reducer = *std::move(reducer);
+  int ndim = f.buffer(0)->ndim();
+  for (const ir::StoreNode* store : f.reducer.stores) {
+    ndim = std::min(ndim, store->buffer->ndim());
+  }
   if (factor_axis < -(ndim + 1) || factor_axis > ndim) {
     return state.Invalid(f.block.get(), "factor_axis ", factor_axis,
                          " is not within [", -(ndim + 1), ", ", ndim, "]");
@@ -139,6 +144,41 @@ ir::IterVar FreshIter(const ir::IterVar& iter, ir::VarMap& vars) {
   copy.var = ir::MakeVar(iter.var->name, iter.var->dtype);
   vars[iter.var.get()] = copy.var;
   return copy;
+}
+
+// The region of the k-th partial result that an instance accesses.
+ir::BufferRegion PartialRegion(const Factoring& f, size_t k,
+                               const ir::VarMap& vars, const ir::Var& factor) {
+  ir::BufferRegion region =
+      SubstituteRegion(*FindRegion(f.block->writes, f.buffer(k).get()), vars);
+  region.buffer = f.partials[k];
+  region.region.insert(region.region.begin() + f.axis,
+                       ir::Range{factor, ir::IntConst(1)});
+  return region;
+}
+
+// A copy of the statement that accesses partial results.
+ir::Stmt OnPartials(const Factoring& f, const ir::Stmt& stmt, ir::VarMap& vars,
+                    const ir::Var& factor) {
+  ir::Stmt out = CopyWithFreshVars(stmt, vars);
+  const auto at_factor = [&](const std::vector<ir::Expr>& indices) {
+    std::vector<ir::Expr> result = indices;
+    result.insert(result.begin() + f.axis, factor);
+    return result;
+  };
+  for (size_t k = 0; k < f.partials.size(); ++k) {
+    AccessRewrite to_partial;
+    to_partial.buffer = f.buffer(k).get();
+    to_partial.on_load = [&](const std::vector<ir::Expr>& indices) {
+      return ir::Load(f.partials[k], at_factor(indices));
+    };
+    to_partial.on_store = [&](const std::vector<ir::Expr>& indices,
+                              const ir::Expr& value) {
+      return ir::MakeStore(f.partials[k], at_factor(indices), value);
+    };
+    out = RewriteAccesses(out, to_partial);
+  }
+  return out;
 }
 
 // Step 2, without the loops. `loop_vars`: fresh variables for the loops.
@@ -193,54 +233,47 @@ ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars,
     inside = inside == nullptr ? here : ir::And(inside, here);
   }
 
-  AccessRewrite to_partial;
-  to_partial.buffer = f.buffer.get();
-  const auto at_factor = [&](const std::vector<ir::Expr>& indices) {
-    std::vector<ir::Expr> result = indices;
-    result.insert(result.begin() + f.axis, factor);
-    return result;
-  };
-  to_partial.on_load = [&](const std::vector<ir::Expr>& indices) {
-    return ir::Load(f.partial, at_factor(indices));
-  };
-  to_partial.on_store = [&](const std::vector<ir::Expr>& indices,
-                            const ir::Expr& value) {
-    return ir::MakeStore(f.partial, at_factor(indices), value);
-  };
   const bool reduces = HasReduceIter(&block);
-  if (reduces) {
-    block.init =
-        RewriteAccesses(CopyWithFreshVars(f.block->init, vars), to_partial);
-  }
+  if (reduces) block.init = OnPartials(f, f.block->init, vars, factor);
   if (reduces && inside == nullptr) {
-    block.body =
-        RewriteAccesses(CopyWithFreshVars(f.block->body, vars), to_partial);
+    block.body = OnPartials(f, f.block->body, vars, factor);
   } else {
-    std::vector<ir::Expr> indices;
-    for (const ir::Expr& index :
-         ir::As<ir::StoreNode>(f.block->body)->indices) {
-      indices.push_back(ir::Substitute(index, vars));
-    }
-    indices = at_factor(indices);
-    ir::Expr value = ir::Substitute(f.reducer.value, vars);
-    if (inside != nullptr) {
-      value = ir::IfThenElseExpr(inside, std::move(value),
-                                 ir::As<ir::StoreNode>(f.block->init)->value);
+    std::vector<std::vector<ir::Expr>> indices;
+    std::vector<ir::Expr> values, before;
+    for (size_t k = 0; k < f.partials.size(); ++k) {
+      std::vector<ir::Expr>& at = indices.emplace_back();
+      for (const ir::Expr& index : f.reducer.stores[k]->indices) {
+        at.push_back(ir::Substitute(index, vars));
+      }
+      at.insert(at.begin() + f.axis, factor);
+      before.push_back(ir::Load(f.partials[k], at));
+      values.push_back(ir::Substitute(f.reducer.terms[k], vars));
+      if (inside != nullptr) {
+        values.back() = ir::IfThenElseExpr(
+            inside, values.back(),
+            ir::Substitute(InitOf(*f.reducer.stores[k], *f.block)->value,
+                           vars));
+      }
     }
     // Without a reduction, each partial result has one value.
     if (reduces) {
-      value = f.reducer.Combine(ir::Load(f.partial, indices), std::move(value));
+      block.body = arith::AssignTogether(f.partials, indices,
+                                         f.reducer.Combine(before, values));
+    } else {
+      std::vector<ir::Stmt> stores;
+      for (size_t k = 0; k < f.partials.size(); ++k) {
+        stores.push_back(
+            ir::MakeStore(f.partials[k], indices[k], std::move(values[k])));
+      }
+      block.body = ir::MakeSeq(std::move(stores));
     }
-    block.body = ir::MakeStore(f.partial, indices, std::move(value));
   }
   for (const ir::BufferRegion& read : f.block->reads) {
     block.reads.push_back(SubstituteRegion(read, vars));
   }
-  ir::BufferRegion write = SubstituteRegion(f.block->writes[0], vars);
-  write.buffer = f.partial;
-  write.region.insert(write.region.begin() + f.axis,
-                      ir::Range{factor, ir::IntConst(1)});
-  block.writes.push_back(std::move(write));
+  for (size_t k = 0; k < f.partials.size(); ++k) {
+    block.writes.push_back(PartialRegion(f, k, vars, factor));
+  }
   if (inside != nullptr && ir::SkipsExactly(block)) {
     block.annotations.insert({ir::kSkipPadding, ir::Attr(1)});
   }
@@ -299,22 +332,28 @@ ir::BlockPtr MakeJoining(const Factoring& f) {
   }
   block.predicate = predicate;
 
-  const ir::BufferRegion write = SubstituteRegion(f.block->writes[0], vars);
-  std::vector<ir::Expr> indices;
-  for (const ir::Range& range : write.region) indices.push_back(range.min);
-  std::vector<ir::Expr> partial_indices = indices;
-  partial_indices.insert(partial_indices.begin() + f.axis, factor);
-  ir::BufferRegion read = write;
-  read.buffer = f.partial;
-  read.region.insert(read.region.begin() + f.axis,
-                     ir::Range{factor, ir::IntConst(1)});
-  block.reads.push_back(std::move(read));
-  block.writes.push_back(write);
+  std::vector<ir::Buffer> targets;
+  std::vector<std::vector<ir::Expr>> places;
+  std::vector<ir::Expr> before, values;
+  const auto starts = [](const ir::BufferRegion& region) {
+    std::vector<ir::Expr> out;
+    for (const ir::Range& range : region.region) out.push_back(range.min);
+    return out;
+  };
+  for (size_t k = 0; k < f.partials.size(); ++k) {
+    const ir::BufferRegion write =
+        SubstituteRegion(*FindRegion(f.block->writes, f.buffer(k).get()), vars);
+    const ir::BufferRegion read = PartialRegion(f, k, vars, factor);
+    targets.push_back(f.buffer(k));
+    places.push_back(starts(write));
+    before.push_back(ir::Load(f.buffer(k), places.back()));
+    values.push_back(ir::Load(f.partials[k], starts(read)));
+    block.reads.push_back(read);
+    block.writes.push_back(write);
+  }
   block.init = CopyWithFreshVars(f.block->init, vars);
   block.body =
-      ir::MakeStore(f.buffer, indices,
-                    f.reducer.Combine(ir::Load(f.buffer, indices),
-                                      ir::Load(f.partial, partial_indices)));
+      arith::AssignTogether(targets, places, f.reducer.Combine(before, values));
   return ir::BlockOf(std::move(block));
 }
 
@@ -328,11 +367,14 @@ absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop_rv,
   if (!extent.has_value()) {
     return state.Illegal(loop.get(), "its extent is not constant");
   }
-  std::vector<int64_t> shape = f.buffer->shape;
-  shape.insert(shape.begin() + f.axis, *extent);
-  f.partial = ir::MakeBuffer(
-      FreshBufferName(*state.FunctionOf(f.block.get()), f.buffer->name + "_rf"),
-      f.buffer->dtype, std::move(shape), f.buffer->scope);
+  for (size_t k = 0; k < f.reducer.stores.size(); ++k) {
+    const ir::BufferNode& buffer = *f.buffer(k);
+    std::vector<int64_t> shape = buffer.shape;
+    shape.insert(shape.begin() + f.axis, *extent);
+    f.partials.push_back(ir::MakeBuffer(
+        FreshBufferName(*state.FunctionOf(f.block.get()), buffer.name + "_rf"),
+        buffer.dtype, std::move(shape), buffer.scope));
+  }
 
   // Step 5: make the loops.
   ir::VarMap fresh;
@@ -359,7 +401,7 @@ absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop_rv,
   edit.Replace(f.loops[0].get(), joining_nest);
   edit.Insert(f.scope.get(), PositionOf(f.scope->body, f.loops[0].get()),
               factored_nest);
-  edit.AddAlloc(f.partial);
+  for (const ir::Buffer& partial : f.partials) edit.AddAlloc(partial);
   state.Replace(f.scope.get(), edit.Apply(*f.scope),
                 {{f.block.get(), joining.get()}});
   return state.NewBlock(factored);

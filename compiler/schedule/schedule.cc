@@ -126,6 +126,12 @@ Arg ToArg(const std::vector<LoopRv>& loops) {
   for (const LoopRv loop : loops) list.push_back(ToArg(loop));
   return {std::move(list)};
 }
+Arg ToArg(const std::vector<BlockRv>& blocks) {
+  if (blocks.empty()) return {ir::Attr(ir::AttrList())};
+  ArgList list;
+  for (const BlockRv block : blocks) list.push_back(ToArg(block));
+  return {std::move(list)};
+}
 Arg ToArg(BufferOf v) {
   return {ir::Attr(
       ir::AttrList{ir::Attr(v.read ? "read" : "write"), ir::Attr(v.index)})};
@@ -329,15 +335,17 @@ absl::Status Schedule::ReverseComputeInline(BlockRv block) {
 
 absl::StatusOr<BlockRv> Schedule::CacheRead(BlockRv block,
                                             int read_buffer_index,
-                                            std::string storage_scope) {
+                                            std::string storage_scope,
+                                            std::vector<BlockRv> consumers) {
   return Apply(*state_, "cache_read", schedule::CacheRead, block,
-               read_buffer_index, storage_scope);
+               read_buffer_index, storage_scope, consumers);
 }
 absl::StatusOr<BlockRv> Schedule::CacheWrite(BlockRv block,
                                              int write_buffer_index,
-                                             std::string storage_scope) {
+                                             std::string storage_scope,
+                                             std::vector<BlockRv> consumers) {
   return Apply(*state_, "cache_write", schedule::CacheWrite, block,
-               write_buffer_index, storage_scope);
+               write_buffer_index, storage_scope, consumers);
 }
 absl::StatusOr<BlockRv> Schedule::Reindex(BlockRv block, bool read,
                                           int buffer_index) {

@@ -101,10 +101,14 @@ class Schedule {
   absl::Status ReverseComputeInline(BlockRv block);
 
   // --- Memory ---
+  // Only `consumer_blocks` read the copy; all readers in the scope if empty.
   absl::StatusOr<BlockRv> CacheRead(BlockRv block, int read_buffer_index,
-                                    std::string storage_scope);
+                                    std::string storage_scope,
+                                    std::vector<BlockRv> consumer_blocks = {});
+  // `consumer_blocks` read what was written before it is copied.
   absl::StatusOr<BlockRv> CacheWrite(BlockRv block, int write_buffer_index,
-                                     std::string storage_scope);
+                                     std::string storage_scope,
+                                     std::vector<BlockRv> consumer_blocks = {});
   // `read` selects the reads or the writes of the block.
   absl::StatusOr<BlockRv> Reindex(BlockRv block, bool read, int buffer_index);
   absl::Status SetScope(BlockRv block, int buffer_index, std::string scope);

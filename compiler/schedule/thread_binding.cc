@@ -87,7 +87,7 @@ absl::Status CheckSharedReductions(const ScheduleState& state,
     if (!LoopFeedsIter(loop.get(), block.get(), ir::IterType::kReduce)) {
       continue;
     }
-    if (!MatchReducer(*block).has_value()) {
+    if (!MatchTuple(*block).has_value()) {
       return state.Illegal(
           loop.get(), "threads cannot share the reduction of block ",
           block->name,

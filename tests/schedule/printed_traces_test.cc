@@ -88,7 +88,9 @@ TEST(PrintedTracesTest, ApplyAsTheyStand) {
     const ir::PrimFunc& got = *schedule->module().functions[0];
     const ir::IRModule want =
         ModuleOf(*ReadTextFile(folder + "/schedules/" + name + ".py"));
-    equal += ir::StructuralEqual(got, *want.functions[0]);
+    const bool same = ir::StructuralEqual(got, *want.functions[0]);
+    EXPECT_TRUE(same) << ir::Print(got);
+    equal += same;
 
     const auto arrays = ReadNpz(small + ".npz");
     ASSERT_TRUE(arrays.ok()) << arrays.status();

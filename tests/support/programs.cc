@@ -1,6 +1,7 @@
 #include "tests/support/programs.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -11,7 +12,9 @@
 namespace tilefarm::testing {
 
 std::string PrintedSetFolder() {
-  const std::string folder = TILEFARM_SOURCE_DIR "/../shared/tvm-printed";
+  const char* other = std::getenv("TILEFARM_PRINTED_SET");
+  const std::string folder =
+      other ? other : TILEFARM_SOURCE_DIR "/../shared/tvm-printed";
   return std::filesystem::is_directory(folder) ? folder : "";
 }
 

@@ -10,7 +10,9 @@
 
 namespace tilefarm::testing {
 
-// The folder of the printed programs; empty if this checkout has none.
+// The folder of the printed programs, or the one $TILEFARM_PRINTED_SET names
+// (more of the same kind: tests/schedule/sample_tvm_traces.py); empty if this
+// checkout has none.
 std::string PrintedSetFolder();
 
 // The files of a folder of that set with the given ending, sorted; ".trace.py"

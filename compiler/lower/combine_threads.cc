@@ -244,9 +244,21 @@ class Combiner {
       const Expr takes = left - half == 1
                              ? ir::EQ(thread, ir::IntConst(0))
                              : ir::LT(thread, ir::IntConst(left - half));
-      stmts_.push_back(
-          ir::MakeIf(takes, Assigned(shared_, {shared_.size(), mine},
-                                     Shared(mine), Shared(other))));
+      if (update_.single) {
+        stmts_.push_back(
+            ir::MakeIf(takes, Assigned(shared_, {shared_.size(), mine},
+                                       Shared(mine), Shared(other))));
+        continue;
+      }
+      // Several stores, each of which would be behind loads of the same branch:
+      // a barrier comes between both branches.
+      stmts_.push_back(ir::MakeIf(
+          takes, Assigned(partials_, first_, Partials(), Shared(other))));
+      std::vector<Stmt> publish;
+      for (size_t k = 0; k < partials_.size(); ++k) {
+        publish.push_back(ir::MakeStore(shared_[k], mine, Partials()[k]));
+      }
+      stmts_.push_back(ir::MakeIf(takes, ir::MakeSeq(std::move(publish))));
     }
   }
 

@@ -27,9 +27,6 @@ using ir::ForNode;
 using ir::Stmt;
 using ir::ThreadAxis;
 
-// An allocation that one thread makes for itself is at most so large.
-constexpr int64_t kMostLocalBytes = 256 << 10;
-
 struct Launch {
   std::array<int64_t, ir::kThreadAxes> extents;  // 0: no loop
   std::array<ir::Var, ir::kThreadAxes> vars;
@@ -188,13 +185,10 @@ class ThreadMapper : public ir::Mutator {
                   ir::MemoryScope scope) {
     const int64_t bytes = s.buffer->memory_elements() * s.buffer->dtype.bytes();
     const bool shared = scope == ir::MemoryScope::kShared;
-    const int64_t most = shared ? limits_.block_shared : kMostLocalBytes;
-    if (bytes > most) {
+    if (shared && bytes > limits_.block_shared) {
       Fail(absl::StrCat("buffer ", s.buffer->name, " has ", bytes,
-                        shared ? " bytes, shared by the threads of a block, "
-                                 "which have "
-                               : " bytes, for each thread, which may have ",
-                        most));
+                        " bytes, shared by the threads of a block, which have ",
+                        limits_.block_shared));
       return self;
     }
     const char* name = shared ? "shared" : "local";

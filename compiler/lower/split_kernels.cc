@@ -25,11 +25,14 @@ class BufferCollector : public ir::Visitor {
   std::vector<Buffer> shared;
   std::vector<ir::TensorMap> maps;
   std::set<const ir::BufferNode*> tiles;  // that the copy engine accesses
+  int64_t local_bytes = 0;                // of one thread alone
 
  protected:
   void VisitAlloc(const ir::AllocNode& s) override {
     if (ir::ScopeOf(*s.buffer) == ir::MemoryScope::kShared) {
       shared.push_back(s.buffer);
+    } else {
+      local_bytes += s.buffer->num_elements() * s.buffer->dtype.bytes();
     }
     seen_.insert(s.buffer.get());
     Visitor::VisitAlloc(s);
@@ -63,6 +66,10 @@ class BufferCollector : public ir::Visitor {
   }
   std::set<const ir::BufferNode*> seen_;
 };
+
+// What is allocated for one thread alone is at most so large: far beyond
+// registers, and what the simulator's stacks have room for (runtime/sim.c).
+constexpr int64_t kMostLocalBytes = 128 << 10;
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -100,6 +107,11 @@ absl::StatusOr<Kernel> MakeKernel(const Stmt& stmt,
     return absl::InvalidArgumentError(absl::StrCat(
         "the threads of a block share ", kernel.shared_bytes,
         " bytes of buffers; the target has ", limits.block_shared));
+  }
+  if (collector.local_bytes > kMostLocalBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a thread has ", collector.local_bytes,
+        " bytes of buffers of its own; it may have ", kMostLocalBytes));
   }
   return kernel;
 }

@@ -13,7 +13,9 @@
 #include "compiler/runtime/sim_state.h"
 
 enum {
-  kStackBytes = 64 << 10,
+  /* Local buffers of one thread (lower/split_kernels.cc), and 64 KB for the
+   * rest. */
+  kStackBytes = (128 + 64) << 10,
 #if defined(__aarch64__)
   kGuardBytes = 64 << 10, /* the largest page */
 #else

@@ -101,7 +101,7 @@ std::optional<std::string> KnownRefusal(const std::string& message) {
       "iterations; a GPU can have",
       "threads; the target can have",
       "bytes, shared by the threads of a block",
-      "bytes, for each thread, which may have",
+      "bytes of buffers of its own; it may have",
       "bytes of buffers; the target has",
       "and not by a sum, product, minimum or maximum of that element alone",
       "and the inner one uses the outer one's iteration",

@@ -78,7 +78,7 @@ void RandomMotifs::Reduce(const std::string& element, const std::string& first,
 }
 
 void RandomMotifs::Motif() {
-  switch (rng_.Below(7)) {
+  switch (rng_.Below(8)) {
     case 0:
     case 1:
     case 2:
@@ -89,6 +89,8 @@ void RandomMotifs::Motif() {
       return Moments();
     case 5:
       return Convolution();
+    case 6:
+      return Extreme();
     default:
       return Transposed();
   }
@@ -253,6 +255,58 @@ void RandomMotifs::Moments() {
   CloseBlock();
   Written(sum, static_cast<double>(3 * n), true);
   Written(other, static_cast<double>(9 * n * n), true);
+}
+
+// The largest or smallest of three values and where it is, at first or at last;
+// or wherever it is found, which depends on the order.
+void RandomMotifs::Extreme() {
+  std::vector<Axis> axes;
+  std::vector<int64_t> shape;
+  for (int d = static_cast<int>(rng_.Between(1, 2)); d > 0; --d) {
+    axes.push_back({rng_.Between(1, 5)});
+    shape.push_back(axes.back().extent);
+  }
+  const std::vector<int64_t> row_shape = shape;
+  const int64_t n = rng_.Between(1, 40);
+  axes.push_back({n, true});
+  shape.push_back(n);
+  const bool wide = rng_.Chance(0.4);
+  const std::string type = wide ? "int64" : "int32";
+  const int x = Input("int8", shape);
+  const int index = Output(type, row_shape);
+  const int extreme = Output("int8", row_shape);
+  const bool largest = rng_.Chance(0.5);
+  const std::vector<std::string> v =
+      OpenBlock("T_extreme", axes, rng_.Chance(0.25));
+  const std::vector<std::string> row(v.begin(), v.end() - 1);
+  const std::string where = At(index, row), found = At(extreme, row);
+  Line("with T.init():");
+  ++depth_;
+  Line(absl::StrCat(where, " = T.", type, "(-1)"));
+  Line(absl::StrCat(found, " = T.int8(", largest ? -128 : 127, ")"));
+  --depth_;
+  const std::string element =
+      absl::StrCat("T.max(T.min(", At(x, v), ", T.int8(1)), T.int8(-1))");
+  const std::string here = CastTo(type, "int64", v.back());
+  const std::string beyond =
+      absl::StrCat(found, largest ? " > " : " < ", element);
+  std::string keeps = beyond;
+  if (rng_.Chance(0.85)) {
+    absl::StrAppend(&keeps, " or ", found, " == ", element, " and ", where,
+                    rng_.Chance(0.7) ? " < " : " > ", here);
+  }
+  const std::string new_index = Fresh("i"), new_extreme = Fresh("e");
+  Line(absl::StrCat(new_index, " = T.Select(", keeps, ", ", where, ", ", here,
+                    ")"));
+  Line(absl::StrCat(new_extreme, " = T.Select(", beyond, ", ", found, ", ",
+                    element, ")"));
+  std::vector<std::string> stores = {absl::StrCat(where, " = ", new_index),
+                                     absl::StrCat(found, " = ", new_extreme)};
+  if (rng_.Chance(0.3)) std::swap(stores[0], stores[1]);
+  for (const std::string& store : stores) Line(store);
+  CloseBlock();
+  Written(index, static_cast<double>(n), true);
+  Written(extreme, 128, true);
 }
 
 // A sum over a window of two dimensions and the channels; the border reads

@@ -1,6 +1,6 @@
 // Nests for primitives that need special forms: matrix products whose elements
 // and extents fit tensor intrinsics, softmax, several reductions in one block,
-// 3x3 convolutions, and transposed convolutions. Shapes, layouts, dtypes, order
+// extremes with their indices, 3x3 convolutions, and transposed convolutions. Shapes, layouts, dtypes, order
 // of loops and terms are random, so not all of them fit.
 #ifndef TILEFARM_TESTS_PROPERTY_RANDOM_MOTIFS_H_
 #define TILEFARM_TESTS_PROPERTY_RANDOM_MOTIFS_H_
@@ -25,6 +25,7 @@ class RandomMotifs : protected RandomExpressions {
   void Product();
   void Softmax();
   void Moments();
+  void Extreme();
   void Convolution();
   void Transposed();
 

@@ -73,6 +73,120 @@ b6 = sch.cache_read(b1, 0, "local")
 )");
 }
 
+std::string TwoReaders() {
+  return Program(
+      "A: T.Buffer((8,), \"float32\"), C: T.Buffer((8,), \"float32\"), "
+      "D: T.Buffer((8,), \"float32\")",
+      R"(B = T.alloc_buffer((8,), "float32")
+for i in range(8):
+    with T.block("B"):
+        vi = T.axis.spatial(8, i)
+        B[vi] = A[vi] + T.float32(1)
+for i in range(8):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        C[vi] = B[vi]
+for i in range(8):
+    with T.block("D"):
+        vi = T.axis.spatial(8, i)
+        D[vi] = B[7 - vi])");
+}
+
+// The other reader still reads B, so that the copy stands where only D needs
+// it, and can move into its loop.
+TEST(CacheRead, GivenConsumersAloneReadTheCopy) {
+  ExpectBecomes(TwoReaders(), R"(b0 = sch.get_block("D")
+b1 = sch.cache_read(b0, 0, "shared", consumer_blocks=[b0])
+l2, = sch.get_loops(b0)
+sch.compute_at(b1, l2, preserve_unit_loops=True)
+)",
+                Program("A: T.Buffer((8,), \"float32\"), "
+                        "C: T.Buffer((8,), \"float32\"), "
+                        "D: T.Buffer((8,), \"float32\")",
+                        R"(B = T.alloc_buffer((8,), "float32")
+B_shared = T.alloc_buffer((8,), "float32", scope="shared")
+for i in range(8):
+    with T.block("B"):
+        vi = T.axis.spatial(8, i)
+        B[vi] = A[vi] + T.float32(1)
+for i in range(8):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        C[vi] = B[vi]
+for i in range(8):
+    for ax0 in range(1):
+        with T.block("B_shared"):
+            v0 = T.axis.spatial(8, 7 - i + ax0)
+            B_shared[v0] = B[v0]
+    with T.block("D"):
+        vi = T.axis.spatial(8, i)
+        D[vi] = B_shared[7 - vi])"));
+}
+
+TEST(CacheRead, RefusesConsumersThatDoNotRead) {
+  ExpectRefused(TwoReaders(), R"(b0 = sch.get_block("D")
+b1 = sch.get_block("B")
+b2 = sch.cache_read(b0, 0, "shared", consumer_blocks=[b1])
+)",
+                kIllegal, {"cache_read", "block B", "does not read buffer B"});
+  ExpectRefused(TwoReaders(), R"(b0 = sch.get_block("D")
+l1, = sch.get_loops(b0)
+b2 = sch.cache_read(b0, 0, "shared", consumer_blocks=[l1])
+)",
+                kInvalid, {"cache_read", "list of blocks"});
+}
+
+TEST(CacheWrite, GivenConsumersReadBeforeTheCopy) {
+  ExpectBecomes(TwoReaders(), R"(b0 = sch.get_block("B")
+b1 = sch.get_block("D")
+b2 = sch.cache_write(b0, 0, "local", consumer_blocks=[b1])
+)",
+                Program("A: T.Buffer((8,), \"float32\"), "
+                        "C: T.Buffer((8,), \"float32\"), "
+                        "D: T.Buffer((8,), \"float32\")",
+                        R"(B = T.alloc_buffer((8,), "float32")
+B_local = T.alloc_buffer((8,), "float32", scope="local")
+for i in range(8):
+    with T.block("B"):
+        vi = T.axis.spatial(8, i)
+        B_local[vi] = A[vi] + T.float32(1)
+for ax0 in range(8):
+    with T.block("B_local"):
+        v0 = T.axis.spatial(8, ax0)
+        B[v0] = B_local[v0]
+for i in range(8):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        C[vi] = B[vi]
+for i in range(8):
+    with T.block("D"):
+        vi = T.axis.spatial(8, i)
+        D[vi] = B_local[7 - vi])"));
+  ExpectRefused(TwoReaders(), R"(b0 = sch.get_block("B")
+b1 = sch.cache_write(b0, 0, "local", consumer_blocks=[b0])
+)",
+                kIllegal, {"cache_write", "block B", "does not read"});
+}
+
+// What D reads beyond B's writes is what the caller had there.
+TEST(CacheWrite, RefusesConsumersThatReadMore) {
+  ExpectRefused(Program("A: T.Buffer((8,), \"float32\"), B: T.Buffer((8,), "
+                        "\"float32\"), D: T.Buffer((8,), \"float32\")",
+                        R"(for i in range(4):
+    with T.block("B"):
+        vi = T.axis.spatial(4, i)
+        B[vi] = A[vi]
+for i in range(8):
+    with T.block("D"):
+        vi = T.axis.spatial(8, i)
+        D[vi] = B[vi])"),
+                R"(b0 = sch.get_block("B")
+b1 = sch.get_block("D")
+b2 = sch.cache_write(b0, 0, "local", consumer_blocks=[b1])
+)",
+                kIllegal, {"cache_write", "block D", "does not write"});
+}
+
 TEST(CacheRead, RefusesWrongIndicesAndSeveralWriters) {
   ExpectRefused(MatmulRelu(), R"(b0 = sch.get_block("C")
 b1 = sch.cache_read(b0, 2, "global")

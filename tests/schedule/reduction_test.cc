@@ -189,6 +189,125 @@ b5 = sch.rfactor(l3, factor_axis=0)
   }
 }
 
+// The largest of a row and where it is, in the form that TVM prints.
+std::string LargestAndIndex(const std::string& keeps) {
+  return Program(
+      "A: T.Buffer((8, 12), \"int8\"), I: T.Buffer((8,), "
+      "\"int32\"), M: T.Buffer((8,), \"int8\")",
+      absl::StrCat(R"(for i, k in T.grid(8, 12):
+    with T.block("M"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            I[vi] = T.int32(-1)
+            M[vi] = T.int8(-128)
+        new_i: T.let[T.int32] = T.Select()",
+                   keeps, R"(, I[vi], vk)
+        new_m: T.let[T.int8] = T.Select(M[vi] > A[vi, vk] // T.int8(64), M[vi], A[vi, vk] // T.int8(64))
+        I[vi] = new_i
+        M[vi] = new_m)"));
+}
+constexpr char kFirstOfEqual[] =
+    "M[vi] > A[vi, vk] // T.int8(64) or M[vi] == A[vi, vk] // T.int8(64) and "
+    "I[vi] < vk";
+constexpr char kLastOfEqual[] =
+    "M[vi] > A[vi, vk] // T.int8(64) or M[vi] == A[vi, vk] // T.int8(64) and "
+    "I[vi] > vk";
+
+TEST(Rfactor, OfAnExtremeAndItsIndex) {
+  ExpectBecomes(LargestAndIndex(kFirstOfEqual), R"(b0 = sch.get_block("M")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[3, 4])
+b5 = sch.rfactor(l3, factor_axis=1)
+)",
+                Program("A: T.Buffer((8, 12), \"int8\"), I: T.Buffer((8,), "
+                        "\"int32\"), M: T.Buffer((8,), \"int8\")",
+                        R"(I_rf = T.alloc_buffer((8, 3), "int32")
+M_rf = T.alloc_buffer((8, 3), "int8")
+for i, k_0, k_1 in T.grid(8, 3, 4):
+    with T.block("M_rf"):
+        vk_0, vi, vk_1 = T.axis.remap("SSR", [k_0, i, k_1])
+        with T.init():
+            I_rf[vi, vk_0] = T.int32(-1)
+            M_rf[vi, vk_0] = T.int8(-128)
+        new_i: T.let[T.int32] = T.Select(M_rf[vi, vk_0] > A[vi, vk_0 * 4 + vk_1] // T.int8(64) or M_rf[vi, vk_0] == A[vi, vk_0 * 4 + vk_1] // T.int8(64) and I_rf[vi, vk_0] < vk_0 * 4 + vk_1, I_rf[vi, vk_0], vk_0 * 4 + vk_1)
+        new_m: T.let[T.int8] = T.Select(M_rf[vi, vk_0] > A[vi, vk_0 * 4 + vk_1] // T.int8(64), M_rf[vi, vk_0], A[vi, vk_0 * 4 + vk_1] // T.int8(64))
+        I_rf[vi, vk_0] = new_i
+        M_rf[vi, vk_0] = new_m
+for i, k_0 in T.grid(8, 3):
+    with T.block("M"):
+        vk_0, vi = T.axis.remap("RS", [k_0, i])
+        T.reads(I_rf[vi, vk_0], M_rf[vi, vk_0])
+        T.writes(I[vi], M[vi])
+        with T.init():
+            I[vi] = T.int32(-1)
+            M[vi] = T.int8(-128)
+        new_i: T.let[T.int32] = T.Select(M[vi] > M_rf[vi, vk_0] or M[vi] == M_rf[vi, vk_0] and I[vi] < I_rf[vi, vk_0], I[vi], I_rf[vi, vk_0])
+        new_m: T.let[T.int8] = T.Select(M[vi] > M_rf[vi, vk_0], M[vi], M_rf[vi, vk_0])
+        I[vi] = new_i
+        M[vi] = new_m)"));
+  for (const char* keeps : {kFirstOfEqual, kLastOfEqual}) {
+    for (const char* factors : {"[None, 5]", "[5, None]"}) {
+      ExpectSameResults(LargestAndIndex(keeps),
+                        absl::StrCat(R"(b0 = sch.get_block("M")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=)",
+                                     factors, R"()
+b5 = sch.rfactor(l4, factor_axis=0)
+)"));
+    }
+    ExpectSameResults(LargestAndIndex(keeps), R"(b0 = sch.get_block("M")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.rfactor(l2, factor_axis=0)
+)");
+  }
+}
+
+// Which of equal elements is found depends on the order then.
+TEST(Rfactor, RefusesIndicesOfAnyOfEqualElements) {
+  for (const char* keeps :
+       {"M[vi] > A[vi, vk] // T.int8(64)", "M[vi] >= A[vi, vk] // T.int8(64)",
+        "M[vi] > A[vi, vk] // T.int8(64) or I[vi] < vk"}) {
+    ExpectRefused(LargestAndIndex(keeps), R"(b0 = sch.get_block("M")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.rfactor(l2, factor_axis=0)
+)",
+                  kIllegal, {"rfactor", "block M", "order"});
+  }
+}
+
+TEST(Rfactor, OfSumsOfSeveralBuffers) {
+  const auto moments = [](const std::string& init, const std::string& second) {
+    return Program(
+        "A: T.Buffer((8, 12), \"float32\"), S: T.Buffer((8,), "
+        "\"float32\"), Q: T.Buffer((8,), \"float32\")",
+        absl::StrCat(R"(for i, k in T.grid(8, 12):
+    with T.block("S"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            S[vi] = T.float32(0)
+            Q[vi] = )",
+                     init, R"(
+        S[vi] = S[vi] + A[vi, vk]
+        Q[vi] = )",
+                     second));
+  };
+  const char trace[] = R"(b0 = sch.get_block("S")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[None, 5])
+b5 = sch.rfactor(l4, factor_axis=0)
+)";
+  ExpectSameResults(moments("T.float32(0)", "Q[vi] + A[vi, vk] * A[vi, vk]"),
+                    trace);
+  ExpectSameResults(
+      moments("T.float32(-3.4028234663852886e+38)", "T.max(Q[vi], A[vi, vk])"),
+      trace);
+  // The sum so far is of other terms in each part.
+  ExpectRefused(moments("T.float32(0)", "Q[vi] + S[vi]"), trace, kIllegal,
+                {"rfactor", "block S"});
+  ExpectRefused(moments("T.float32(1)", "Q[vi] + A[vi, vk]"), trace, kIllegal,
+                {"rfactor", "block S", "identity"});
+}
+
 TEST(Rfactor, RefusesSpatialLoopsWrongAxesAndSharedNests) {
   ExpectRefused(RowSum(), R"(b0 = sch.get_block("C")
 l1, l2 = sch.get_loops(b0)

@@ -5,6 +5,7 @@
 
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/reducer.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/postprocs.h"
@@ -52,8 +53,10 @@ bool IsAlone(Schedule& schedule, const std::vector<LoopRv>& loops,
 absl::StatusOr<bool> IsFree(Schedule schedule, BlockRv block) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
-  return node->writes.size() == 1 && HasTrivialBindings(*node) &&
-         !IsTiled(*node) && (!HasDataReuse(*node) || IsMatrixVector(*node)) &&
+  return (node->writes.size() == 1 ||
+          schedule::MatchTuple(*node).has_value()) &&
+         HasTrivialBindings(*node) && !IsTiled(*node) &&
+         (!HasDataReuse(*node) || IsMatrixVector(*node)) &&
          IsAlone(schedule, loops.rvs, block) &&
          std::ranges::all_of(loops.views, [](const LoopView& loop) {
            return loop.kind == ir::ForKind::kSerial;
@@ -99,7 +102,11 @@ absl::StatusOr<std::vector<BlockRv>> MoveProducers(const RuleContext& context,
     TF_ASSIGN_OR_RETURN(const bool is_free, IsFree(attempt, block));
     if (!is_free) continue;
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, attempt.Get(block));
-    if (IsOutput(*function, node->writes[0].buffer.get())) continue;
+    if (std::ranges::any_of(node->writes, [&](const ir::BufferRegion& write) {
+          return IsOutput(*function, write.buffer.get());
+        })) {
+      continue;
+    }
     TF_ASSIGN_OR_RETURN(const bool fits,
                         MoveWithoutRepeats(attempt, block, loop));
     if (!fits) continue;
@@ -229,7 +236,9 @@ absl::Status StageRows(Schedule& schedule, const target::GpuLimits& limits,
   std::map<const ir::BufferNode*, int> readers;
   for (const BlockRv block : rows.blocks) {
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-    written.push_back(node->writes[0].buffer.get());
+    for (const ir::BufferRegion& write : node->writes) {
+      written.push_back(write.buffer.get());
+    }
     for (const ir::BufferRegion& read : node->reads) {
       ++readers[read.buffer.get()];
     }
@@ -288,15 +297,21 @@ absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
   for (const BlockRv block : rows->blocks) {
     if (block.id == consumer.id) continue;
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-    if (node->writes[0].buffer->scope != "global") continue;
     TF_ASSIGN_OR_RETURN(const BlockLoops own,
                         OwnLoops(schedule, block, rows->loops));
-    int64_t bytes = node->writes[0].buffer->dtype.bytes();
+    int64_t elements = 1;
     for (const LoopView& loop : own.views) {
-      if (!loop.sums) bytes *= loop.extent;
+      if (!loop.sums) elements *= loop.extent;
     }
-    if (bytes > limits.block_shared / kSharedShare) continue;
-    TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "shared"));
+    for (size_t i = 0; i < node->writes.size(); ++i) {
+      const ir::BufferNode& buffer = *node->writes[i].buffer;
+      if (buffer.scope != "global" || elements * buffer.dtype.bytes() >
+                                          limits.block_shared / kSharedShare) {
+        continue;
+      }
+      TF_RETURN_IF_ERROR(
+          schedule.SetScope(block, static_cast<int>(i), "shared"));
+    }
   }
   int64_t terms = kTermsOfThread;
   for (const BlockRv block : rows->blocks) {

@@ -59,24 +59,24 @@ class Module:
     # CHECK: if vk == 0:
     # CHECK-NEXT: B[vi] = T.float32(0.0)
 
-    # Two stores belong together.
+    # The second start depends on the first, and so on what the loop writes.
     @T.prim_func
-    def largest(A: T.Buffer((16, 8), "float32"), I: T.Buffer((16,), "int32"), V: T.Buffer((16,), "float32")):
+    def dependent(A: T.Buffer((16, 8), "float32"), S: T.Buffer((16,), "float32"), Q: T.Buffer((16,), "float32")):
         for i, k in T.grid(16, 8):
-            with T.block("V"):
+            with T.block("S"):
                 vi, vk = T.axis.remap("SR", [i, k])
                 T.reads(A[vi, vk])
-                T.writes(I[vi], V[vi])
+                T.writes(S[vi], Q[vi])
                 with T.init():
-                    I[vi] = -1
-                    V[vi] = T.float32(-1e30)
-                I[vi] = T.Select(V[vi] < A[vi, vk], T.cast(vk, "int32"), I[vi])
-                V[vi] = T.max(V[vi], A[vi, vk])
-    # CHECK-LABEL: def largest(
+                    S[vi] = T.float32(0)
+                    Q[vi] = S[vi]
+                S[vi] = S[vi] + A[vi, vk]
+                Q[vi] = T.max(Q[vi], A[vi, vk])
+    # CHECK-LABEL: def dependent(
     # CHECK: if vk == 0:
-    # CHECK-NEXT: I[vi] = T.int32(-1)
-    # CHECK-NEXT: V[vi] = T.float32(-1e+30)
-    # CHECK-NEXT: I[vi] =
+    # CHECK-NEXT: S[vi] = T.float32(0.0)
+    # CHECK-NEXT: Q[vi] = S[vi]
+    # CHECK-NEXT: S[vi] =
 
     # Nothing leaves a condition, but the loop inside of it.
     @T.prim_func

@@ -1,9 +1,12 @@
 #include "compiler/codegen/device_module.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -15,6 +18,8 @@
 #include "compiler/codegen/target_machine.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace tilefarm::codegen {
@@ -102,6 +107,41 @@ DeviceKernel Describe(const lower::Kernel& kernel, std::string name,
     }
   }
   return out;
+}
+
+// LLVM 19 makes one instruction of a load of 16 bytes in any case, although the
+// GPU then needs an address that is a multiple of 16; loads of fewer bytes, and
+// of other types, become what their alignment allows.
+void SplitUnalignedBytes(llvm::Module& module) {
+  auto* bytes = llvm::FixedVectorType::get(
+      llvm::Type::getInt8Ty(module.getContext()), 16);
+  std::vector<llvm::LoadInst*> loads;
+  for (llvm::Function& function : module) {
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+      if (load != nullptr && load->getType() == bytes &&
+          load->getAlign() < llvm::Align(16)) {
+        loads.push_back(load);
+      }
+    }
+  }
+  auto* half = llvm::FixedVectorType::get(bytes->getElementType(), 8);
+  for (llvm::LoadInst* load : loads) {
+    llvm::IRBuilder<> builder(load);
+    std::array<llvm::Value*, 2> halves;
+    for (unsigned i = 0; i < 2; ++i) {
+      halves[i] = builder.CreateAlignedLoad(
+          half,
+          builder.CreateConstInBoundsGEP1_32(half, load->getPointerOperand(),
+                                             i),
+          llvm::commonAlignment(load->getAlign(), 8 * i));
+    }
+    std::vector<int> order(16);
+    std::iota(order.begin(), order.end(), 0);
+    load->replaceAllUsesWith(
+        builder.CreateShuffleVector(halves[0], halves[1], order));
+    load->eraseFromParent();
+  }
 }
 
 std::string Print(const llvm::Module& module) {
@@ -204,6 +244,7 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
     }
   }
   Optimize(module, *machine);
+  if (!simulated) SplitUnalignedBytes(module);
   if (kind == DeviceCode::kOptimizedLlvmIr) {
     out.code = Print(module);
     return out;

@@ -118,29 +118,10 @@ class Combiner {
     const int64_t group = in_warps && options_.shuffles
                               ? std::min<int64_t>(threads, ir::kWarpLanes)
                               : 1;
-    for (int64_t mask = group / 2; mask > 0; mask /= 2) {
-      std::vector<Expr> others;
-      for (const Expr& mine : Partials()) {
-        others.push_back(
-            ir::MakeMachineOp(ir::MachineOp::kShuffleXor,
-                              {mine, ir::IntConst(mask), ir::IntConst(group)}));
-      }
-      if (update_.single) {
-        Into(partials_, first_, Partials(), others);
-        continue;
-      }
-      // All lanes take part, also those that keep what they have.
-      std::vector<ir::Var> got;
-      for (const Buffer& partial : partials_) {
-        got.push_back(ir::MakeLetVar(partial->name + "_got", partial->dtype));
-      }
-      Stmt taken =
-          Assigned(partials_, first_, Partials(), {got.begin(), got.end()});
-      for (size_t k = got.size(); k-- > 0;) {
-        taken = std::make_shared<const ir::LetStmtNode>(got[k], others[k],
-                                                        std::move(taken));
-      }
-      stmts_.push_back(std::move(taken));
+    if (update_.single) {
+      CombineInGroup(*update_.single, partials_[0], group, stmts_);
+    } else {
+      CombineLanes(group);
     }
     if (group < threads) Exchange(threads / group, group);
     Finish();
@@ -183,6 +164,28 @@ class Combiner {
             const std::vector<std::vector<Expr>>& indices,
             const std::vector<Expr>& left, const std::vector<Expr>& right) {
     stmts_.push_back(Assigned(to, indices, left, right));
+  }
+
+  // As CombineInGroup. All lanes take part in the shuffles, also those that
+  // keep what they have.
+  void CombineLanes(int64_t group) {
+    for (int64_t mask = group / 2; mask > 0; mask /= 2) {
+      std::vector<ir::Var> got;
+      for (const Buffer& partial : partials_) {
+        got.push_back(ir::MakeLetVar(partial->name + "_got", partial->dtype));
+      }
+      Stmt taken =
+          Assigned(partials_, first_, Partials(), {got.begin(), got.end()});
+      for (size_t k = got.size(); k-- > 0;) {
+        taken = std::make_shared<const ir::LetStmtNode>(
+            got[k],
+            ir::MakeMachineOp(
+                ir::MachineOp::kShuffleXor,
+                {Partials()[k], ir::IntConst(mask), ir::IntConst(group)}),
+            std::move(taken));
+      }
+      stmts_.push_back(std::move(taken));
+    }
   }
 
   // Each group writes its partial results to shared memory; every thread reads

@@ -102,6 +102,11 @@ class AsyncCopies : public ir::Mutator {
     lanes_ = outer_lanes;
     return out;
   }
+  // What the part allocates is read in it, or by nobody.
+  Stmt MutateAlloc(const ir::AllocNode& s, const Stmt& self) override {
+    inside_.insert(s.buffer.get());
+    return Mutator::MutateAlloc(s, self);
+  }
   Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
     const Expr value = WithoutDetour(s.value);
     const std::optional<ir::CopiedLoad> copied = ir::AsCopiedLoad(value);
@@ -110,6 +115,7 @@ class AsyncCopies : public ir::Mutator {
     if (copied->condition != nullptr && !IsGuard(*copied)) return self;
     if (load->buffer->dtype != s.buffer->dtype ||
         read_at_once_.contains(s.buffer.get()) ||
+        inside_.contains(s.buffer.get()) ||
         ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared ||
         ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal ||
         !IsContiguous(s.buffer, s.indices) ||
@@ -145,6 +151,7 @@ class AsyncCopies : public ir::Mutator {
   }
 
   const std::set<const ir::BufferNode*>& read_at_once_;
+  std::set<const ir::BufferNode*> inside_;
   IndexMath math_;
   ir::Var lane_;
   int64_t lanes_ = 1;

@@ -284,6 +284,38 @@ TEST(Compile, WhatTheScheduleDoesNotPackIsCopied) {
   EXPECT_EQ(b, copy);
 }
 
+// A GPU takes constants as they are, and needs nothing packed.
+TEST(Compile, ConstantsOfAGpuAreAsStated) {
+  const std::string text = WithConstants(kMatmulRelu, "[1]");
+  CompileOptions options;
+  options.target = *target::Parse("sim:sm_80");
+  const auto module = ir::ParseModule(text);
+  ASSERT_TRUE(module.ok()) << module.status();
+  const auto trace = schedule::Trace::Parse(R"t(
+b0 = sch.get_block("Y")
+b1 = sch.get_block("C")
+l2, l3 = sch.get_loops(b1)
+l4 = sch.fuse(l2, l3)
+l5, l6 = sch.split(l4, factors=[None, 64])
+sch.bind(l5, "blockIdx.x")
+sch.bind(l6, "threadIdx.x")
+sch.compute_at(b0, l6)
+)t");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const auto scheduled = schedule::Replay(*trace, *module);
+  ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+  const auto artifact = Compile(scheduled->module(), options);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  EXPECT_THAT(artifact->packed_parameters,
+              testing::ElementsAre(testing::IsEmpty()));
+  EXPECT_THAT(artifact->header, testing::Not(testing::HasSubstr("_packed")));
+  const auto kernel = codegen::Kernel::Load(artifact->shared_object);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  std::vector<float> a(64 * 128, 1), b(128 * 96, 2), c(64 * 96, NAN);
+  ASSERT_EQ(kernel->Call("tilefarm_main", a.data(), b.data(), c.data()), 0);
+  EXPECT_EQ(c, std::vector<float>(64 * 96, 256));
+}
+
 TEST(Compile, DerivedSymbolsAreNobodyElses) {
   auto module = *ir::ParseModule(WithConstants(kMatmulRelu, "[1]"));
   auto twin = std::make_shared<ir::PrimFunc>(*module.functions[0]);

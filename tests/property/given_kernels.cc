@@ -545,6 +545,19 @@ def main(A: T.Buffer((64, 40), "float32"), B: T.Buffer((4, 40), "float32")):
                     B[vi, vj] = L[vi, vj]
 )";
 
+// Rows begin at any byte, and threads read 16 of them at once.
+constexpr char kRowsOfOddBytes[] = R"(
+@T.prim_func
+def main(A: T.Buffer((64, 37), "int8"), B: T.Buffer((64, 37), "int8")):
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            for j in T.vectorized(37):
+                with T.block("B"):
+                    vi = T.axis.spatial(64, i * 32 + t)
+                    vj = T.axis.spatial(37, j)
+                    B[vi, vj] = A[vi, vj]
+)";
+
 }  // namespace
 
 std::vector<GivenKernel> GivenKernels() {
@@ -601,7 +614,8 @@ std::vector<GivenKernel> GivenKernels() {
       {"FetchOfMoreThanIsRead", kFetchOfMoreThanIsRead},
       // The lanes of a quad divide a row's elements, but know their row alone.
       {"SharedByRowsOfQuads", kSharedByRowsOfQuads},
-      // By shuffles in several warps, by part of a warp, and by the threads of a
+      // By shuffles in several warps, by part of a warp, and by the threads of
+      // a
       // block that is no whole number of warps.
       {"FirstExtremeByWarps",
        absl::Substitute(kExtremeByThreads, 500, 2, 256, "<")},
@@ -614,6 +628,7 @@ std::vector<GivenKernel> GivenKernels() {
       {"MomentsByThreads", kMomentsByThreads},
       // Each thread has a part of a local buffer.
       {"PartsOfThreads", kPartsOfThreads},
+      {"RowsOfOddBytes", kRowsOfOddBytes},
       // Its part starts where that of the other rows does.
       {"StoresOfTheFirstRow", kStoresOfTheFirstRow},
       // Lanes have columns of a row that a thread computes.

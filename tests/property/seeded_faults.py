@@ -83,9 +83,8 @@ FAULTS = [
      "      if (iter.type != ir::IterType::kOpaque ||\n"
      "          (over_threads &&"),
     ("init-own-elements", "compiler/lower/lower_init.cc",
-     "if (!AccessesOnly(block.body, store)) return false;",
-     "if (!AccessesOnly(block.body, store) && block.body == nullptr) "
-     "return false;"),
+     "!AccessesOnly(block.body, *store)) {",
+     "(!AccessesOnly(block.body, *store) && block.body == nullptr)) {"),
     ("init-inputs", "compiler/lower/lower_init.cc",
      "if (ReadsWhatIsWritten(block.init, loops[first]->body)) return false;",
      "if (loops.empty() &&\n"

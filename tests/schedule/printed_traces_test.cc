@@ -1,5 +1,5 @@
-// Every trace of the printed TVM set, applied to its program: the module equals
-// TVM's and computes the recorded result.
+// Every trace of the printed TVM set, and of tests/gpu/tvm/, applied to its
+// program: the module equals TVM's and computes the recorded result.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -49,9 +49,8 @@ absl::StatusOr<double> WorstError(
   return worst;
 }
 
-TEST(PrintedTracesTest, ApplyAsTheyStand) {
-  const std::string folder = PrintedSetFolder();
-  if (folder.empty()) GTEST_SKIP() << "the printed set is not here";
+// `folder`: traces in schedules/, programs and results in small/.
+void ApplyAll(const std::string& folder) {
   int total = 0;
   int equal = 0;
   std::vector<std::filesystem::path> files;
@@ -101,6 +100,17 @@ TEST(PrintedTracesTest, ApplyAsTheyStand) {
   std::cout << total << " traces applied, " << equal
             << " give the very module that TVM made\n";
   EXPECT_EQ(equal, total);
+  EXPECT_GT(total, 0);
+}
+
+TEST(PrintedTracesTest, ApplyAsTheyStand) {
+  const std::string folder = PrintedSetFolder();
+  if (folder.empty()) GTEST_SKIP() << "the printed set is not here";
+  ApplyAll(folder);
+}
+
+TEST(PrintedTracesTest, OfGpusApplyAsTheyStand) {
+  ApplyAll(TILEFARM_SOURCE_DIR "/tests/gpu/tvm");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace tilefarm::testing {
 
 // The folder of the printed programs, or the one $TILEFARM_PRINTED_SET names
-// (more of the same kind: tests/schedule/sample_tvm_traces.py); empty if this
+// (more of the same kind: tests/gpu/sample_tvm.py); empty if this
 // checkout has none.
 std::string PrintedSetFolder();
 

@@ -1,0 +1,18 @@
+# from tvm import s_tir
+def apply_trace(sch: s_tir.Schedule) -> None:
+  b0 = sch.get_sblock(name="T_multiply", func_name="main")
+  b1 = sch.get_sblock(name="T_multiply_1", func_name="main")
+  b2 = sch.get_sblock(name="compute", func_name="main")
+  b3 = sch.get_sblock(name="T_add", func_name="main")
+  b4 = sch.get_sblock(name="T_multiply_2", func_name="main")
+  sch.compute_inline(block=b3)
+  sch.compute_inline(block=b2)
+  sch.compute_inline(block=b1)
+  sch.compute_inline(block=b0)
+  l5, l6 = sch.get_loops(block=b4)
+  l7 = sch.fuse(l5, l6, preserve_unit_iters=True)
+  v8 = sch.sample_categorical(candidates=[32, 64, 128, 256, 512], probs=[0.20000000000000001, 0.20000000000000001, 0.20000000000000001, 0.20000000000000001, 0.20000000000000001], decision=0)
+  l9, l10 = sch.split(loop=l7, factors=[None, v8], preserve_unit_iters=True, disable_predication=False)
+  sch.bind(loop=l9, thread_axis="blockIdx.x")
+  sch.bind(loop=l10, thread_axis="threadIdx.x")
+  sch.enter_postproc()

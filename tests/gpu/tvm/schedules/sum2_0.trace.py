@@ -1,0 +1,17 @@
+# from tvm import s_tir
+def apply_trace(sch: s_tir.Schedule) -> None:
+  b0 = sch.get_sblock(name="p49_red", func_name="main")
+  b1 = sch.get_sblock(name="root", func_name="main")
+  v2 = sch.sample_categorical(candidates=[0, 16, 32, 64, 128, 256, 512, 1024], probs=[0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125], decision=0)
+  sch.annotate(block_or_loop=b1, ann_key="meta_schedule.unroll_explicit", ann_val=v2)
+  l3, l4, l5, l6, l7, l8 = sch.get_loops(block=b0)
+  l9 = sch.fuse(l3, l4, l5, l6, preserve_unit_iters=True)
+  l10, l11 = sch.split(loop=l9, factors=[None, 20], preserve_unit_iters=True, disable_predication=False)
+  sch.bind(loop=l10, thread_axis="blockIdx.x")
+  sch.bind(loop=l11, thread_axis="threadIdx.x")
+  sch.enter_postproc()
+  b12 = sch.get_sblock(name="root", func_name="main")
+  sch.unannotate(block_or_loop=b12, ann_key="meta_schedule.unroll_explicit")
+  b13 = sch.get_sblock(name="p49_red", func_name="main")
+  l14, l15, l16, l17 = sch.get_loops(block=b13)
+  b18 = sch.decompose_reduction(block=b13, loop=l16)

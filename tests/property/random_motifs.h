@@ -1,7 +1,8 @@
 // Nests for primitives that need special forms: matrix products whose elements
 // and extents fit tensor intrinsics, softmax, several reductions in one block,
-// extremes with their indices, 3x3 convolutions, and transposed convolutions. Shapes, layouts, dtypes, order
-// of loops and terms are random, so not all of them fit.
+// extremes with their indices, 3x3 convolutions, and transposed convolutions.
+// Shapes, layouts, dtypes, order of loops and terms are random, so not all of
+// them fit.
 #ifndef TILEFARM_TESTS_PROPERTY_RANDOM_MOTIFS_H_
 #define TILEFARM_TESTS_PROPERTY_RANDOM_MOTIFS_H_
 

@@ -115,20 +115,6 @@ bool IsExtremum(const ir::BinaryNode& e) {
   return e.op == BinaryOp::kMin || e.op == BinaryOp::kMax;
 }
 
-bool ComparesValues(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kEQ:
-    case BinaryOp::kNE:
-    case BinaryOp::kLT:
-    case BinaryOp::kLE:
-    case BinaryOp::kGT:
-    case BinaryOp::kGE:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Reads values that choose between the elements and the terms.
 class ChoiceReader {
  public:
@@ -245,7 +231,7 @@ class ChoiceReader {
       return a == nullptr || b == nullptr ? nullptr
                                           : ir::MakeBinary(binary->op, a, b);
     }
-    if (!ComparesValues(binary->op)) return nullptr;
+    if (!ir::IsComparison(binary->op)) return nullptr;
     size_t first = 0, second = 0;
     const Expr a = Leaf(binary->a, &first), b = Leaf(binary->b, &second);
     if (a == nullptr || b == nullptr || first != second) return nullptr;
@@ -310,33 +296,10 @@ class Cases {
       }
       TF_CHECK(false);
     }
-    const int a = Evaluate(binary->a, left, right);
-    const int b = Evaluate(binary->b, left, right);
-    switch (binary->op) {
-      case BinaryOp::kMin:
-        return a < b ? a : b;
-      case BinaryOp::kMax:
-        return a > b ? a : b;
-      case BinaryOp::kEQ:
-        return a == b;
-      case BinaryOp::kNE:
-        return a != b;
-      case BinaryOp::kLT:
-        return a < b;
-      case BinaryOp::kLE:
-        return a <= b;
-      case BinaryOp::kGT:
-        return a > b;
-      case BinaryOp::kGE:
-        return a >= b;
-      case BinaryOp::kAnd:
-        return a != 0 && b != 0;
-      case BinaryOp::kOr:
-        return a != 0 || b != 0;
-      default:
-        TF_CHECK(false);
-    }
-    return 0;
+    const Expr value = ir::FoldBinary(
+        binary->op, ir::IntConst(Evaluate(binary->a, left, right)),
+        ir::IntConst(Evaluate(binary->b, left, right)));
+    return static_cast<int>(*ir::AsInt(value));
   }
 
   const TupleReducer& reducer_;

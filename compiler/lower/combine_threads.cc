@@ -88,6 +88,33 @@ Expr ElementExists(const ForNode& s, const ThreadUpdate& update) {
   return exists;
 }
 
+// Whether conditions, lets or bounds of loops around the update read what is
+// stored: what they do would depend on the updates before. `update` is left
+// out (null: nothing is).
+bool ReadsAround(const Stmt& nest, const ir::StmtNode* update,
+                 const std::vector<const ir::StoreNode*>& stores) {
+  bool reads = false;
+  const auto look = [&](const Expr& e) {
+    ir::PostOrderExprs(e, [&](const Expr& at) {
+      const auto* load = ir::As<ir::LoadNode>(at);
+      for (const ir::StoreNode* store : stores) {
+        reads |= load != nullptr && load->buffer == store->buffer;
+      }
+    });
+  };
+  ir::PreOrder(nest, [&](const Stmt& s) {
+    if (s.get() == update) return false;
+    if (const auto* branch = ir::As<ir::IfNode>(s)) look(branch->condition);
+    if (const auto* let = ir::As<ir::LetStmtNode>(s)) look(let->value);
+    if (const auto* loop = ir::As<ForNode>(s)) {
+      look(loop->min);
+      look(loop->extent);
+    }
+    return true;
+  });
+  return reads;
+}
+
 class Combiner {
  public:
   Combiner(const ForNode& loop, const ThreadUpdate& update,
@@ -329,7 +356,9 @@ std::vector<Expr> ThreadUpdate::Combine(const std::vector<Expr>& left,
 std::optional<ThreadUpdate> FindThreadUpdate(const Stmt& nest,
                                              IndexMath& math) {
   if (const ir::StoreNode* store = OnlyStore(nest)) {
-    if (auto update = AsElementUpdate(*store)) {
+    auto update = AsElementUpdate(*store);
+    // With a let of an element, it may be one of the other kind.
+    if (update && !ReadsAround(nest, nullptr, {store})) {
       return ThreadUpdate{{store},
                           {ir::IdentityOf(update->op, store->buffer->dtype)},
                           std::move(update),
@@ -353,11 +382,11 @@ std::optional<ThreadUpdate> FindThreadUpdate(const Stmt& nest,
     }
     tuple = arith::MatchTupleReducer(at, math);
     const auto* let = ir::As<ir::LetStmtNode>(at);
-    if (let == nullptr) break;
+    if (tuple || let == nullptr) break;
     at = let->body;
   }
   math.Restore(mark);
-  if (!tuple) return std::nullopt;
+  if (!tuple || ReadsAround(nest, at.get(), tuple->stores)) return std::nullopt;
   return ThreadUpdate{tuple->stores, tuple->identities, std::nullopt,
                       std::move(tuple)};
 }

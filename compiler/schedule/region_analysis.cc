@@ -181,6 +181,7 @@ std::optional<arith::Region> DenseRegion(const ir::BufferRegion& region,
       }
     }
     condition = analyzer.Simplify(ir::Substitute(condition, first));
+    if (ir::IsConstInt(condition, 0)) return std::nullopt;
   }
   // Independent maps: dimensions that share an iterator form no box.
   auto map = arith::DetectIterMap(mins, iters, condition,

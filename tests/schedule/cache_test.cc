@@ -1,6 +1,8 @@
 // cache_read, cache_write, reindex: rewrites and rejections.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/schedule/block_test_support.h"
 
 namespace tilefarm::testing {
@@ -73,47 +75,47 @@ b6 = sch.cache_read(b1, 0, "local")
 )");
 }
 
-std::string TwoReaders() {
+constexpr char kDReadsBackwards[] = R"(for i in range(8):
+    with T.block("D"):
+        vi = T.axis.spatial(8, i)
+        D[vi] = B[7 - vi])";
+
+// `written`: what block B writes; `alloc` and `copy`: lines of a copy; `d`: the
+// second reader.
+std::string TwoReaders(const std::string& written = "B",
+                       const std::string& alloc = "",
+                       const std::string& copy = "",
+                       const std::string& d = kDReadsBackwards) {
   return Program(
       "A: T.Buffer((8,), \"float32\"), C: T.Buffer((8,), \"float32\"), "
       "D: T.Buffer((8,), \"float32\")",
-      R"(B = T.alloc_buffer((8,), "float32")
-for i in range(8):
+      absl::StrCat("B = T.alloc_buffer((8,), \"float32\")\n", alloc,
+                   R"(for i in range(8):
     with T.block("B"):
         vi = T.axis.spatial(8, i)
-        B[vi] = A[vi] + T.float32(1)
-for i in range(8):
+        )",
+                   written, "[vi] = A[vi] + T.float32(1)\n", copy,
+                   R"(for i in range(8):
     with T.block("C"):
         vi = T.axis.spatial(8, i)
         C[vi] = B[vi]
-for i in range(8):
-    with T.block("D"):
-        vi = T.axis.spatial(8, i)
-        D[vi] = B[7 - vi])");
+)",
+                   d));
 }
 
 // The other reader still reads B, so that the copy stands where only D needs
 // it, and can move into its loop.
 TEST(CacheRead, GivenConsumersAloneReadTheCopy) {
-  ExpectBecomes(TwoReaders(), R"(b0 = sch.get_block("D")
+  ExpectBecomes(
+      TwoReaders(), R"(b0 = sch.get_block("D")
 b1 = sch.cache_read(b0, 0, "shared", consumer_blocks=[b0])
 l2, = sch.get_loops(b0)
 sch.compute_at(b1, l2, preserve_unit_loops=True)
 )",
-                Program("A: T.Buffer((8,), \"float32\"), "
-                        "C: T.Buffer((8,), \"float32\"), "
-                        "D: T.Buffer((8,), \"float32\")",
-                        R"(B = T.alloc_buffer((8,), "float32")
-B_shared = T.alloc_buffer((8,), "float32", scope="shared")
-for i in range(8):
-    with T.block("B"):
-        vi = T.axis.spatial(8, i)
-        B[vi] = A[vi] + T.float32(1)
-for i in range(8):
-    with T.block("C"):
-        vi = T.axis.spatial(8, i)
-        C[vi] = B[vi]
-for i in range(8):
+      TwoReaders(
+          "B",
+          "B_shared = T.alloc_buffer((8,), \"float32\", scope=\"shared\")\n",
+          "", R"(for i in range(8):
     for ax0 in range(1):
         with T.block("B_shared"):
             v0 = T.axis.spatial(8, 7 - i + ax0)
@@ -137,31 +139,20 @@ b2 = sch.cache_read(b0, 0, "shared", consumer_blocks=[l1])
 }
 
 TEST(CacheWrite, GivenConsumersReadBeforeTheCopy) {
-  ExpectBecomes(TwoReaders(), R"(b0 = sch.get_block("B")
+  ExpectBecomes(
+      TwoReaders(), R"(b0 = sch.get_block("B")
 b1 = sch.get_block("D")
 b2 = sch.cache_write(b0, 0, "local", consumer_blocks=[b1])
 )",
-                Program("A: T.Buffer((8,), \"float32\"), "
-                        "C: T.Buffer((8,), \"float32\"), "
-                        "D: T.Buffer((8,), \"float32\")",
-                        R"(B = T.alloc_buffer((8,), "float32")
-B_local = T.alloc_buffer((8,), "float32", scope="local")
-for i in range(8):
-    with T.block("B"):
-        vi = T.axis.spatial(8, i)
-        B_local[vi] = A[vi] + T.float32(1)
-for ax0 in range(8):
+      TwoReaders("B_local",
+                 "B_local = T.alloc_buffer((8,), \"float32\", "
+                 "scope=\"local\")\n",
+                 R"(for ax0 in range(8):
     with T.block("B_local"):
         v0 = T.axis.spatial(8, ax0)
         B[v0] = B_local[v0]
-for i in range(8):
-    with T.block("C"):
-        vi = T.axis.spatial(8, i)
-        C[vi] = B[vi]
-for i in range(8):
-    with T.block("D"):
-        vi = T.axis.spatial(8, i)
-        D[vi] = B_local[7 - vi])"));
+)",
+                 absl::StrReplaceAll(kDReadsBackwards, {{"B[", "B_local["}})));
   ExpectRefused(TwoReaders(), R"(b0 = sch.get_block("B")
 b1 = sch.cache_write(b0, 0, "local", consumer_blocks=[b0])
 )",

@@ -438,7 +438,7 @@ def main(A: T.Buffer((32,), "float32"), B: T.Buffer((32, 16), "float32"), C: T.B
 )";
 
 // The largest of three values and where it is first ($3: "<") or last; of $0
-// elements, by $1 x $2 threads.
+// elements, by $1 x $2 threads. $4 to $7: which of both is stored first.
 constexpr char kExtremeByThreads[] = R"(
 @T.prim_func
 def main(A: T.Buffer((4, $0), "int8"), I: T.Buffer((4,), "int32"), M: T.Buffer((4,), "int8")):
@@ -454,8 +454,8 @@ def main(A: T.Buffer((4, $0), "int8"), I: T.Buffer((4,), "int32"), M: T.Buffer((
                         M[vi] = T.int8(-128)
                     x = T.Select(M[vi] > A[vi, vk] // T.int8(100) or M[vi] == A[vi, vk] // T.int8(100) and I[vi] $3 T.Cast("int32", vk), I[vi], T.Cast("int32", vk))
                     y = T.Select(M[vi] > A[vi, vk] // T.int8(100), M[vi], A[vi, vk] // T.int8(100))
-                    I[vi] = x
-                    M[vi] = y
+                    $4[vi] = $5
+                    $6[vi] = $7
 )";
 
 // Both moments of rows, by threads; all of them use both.
@@ -617,14 +617,14 @@ std::vector<GivenKernel> GivenKernels() {
       // By shuffles in several warps, by part of a warp, and by the threads of
       // a
       // block that is no whole number of warps.
-      {"FirstExtremeByWarps",
-       absl::Substitute(kExtremeByThreads, 500, 2, 256, "<")},
-      {"LastExtremeByWarps",
-       absl::Substitute(kExtremeByThreads, 256, 4, 64, ">")},
+      {"FirstExtremeByWarps", absl::Substitute(kExtremeByThreads, 500, 2, 256,
+                                               "<", "I", "x", "M", "y")},
+      {"LastExtremeByWarps", absl::Substitute(kExtremeByThreads, 256, 4, 64,
+                                              ">", "M", "y", "I", "x")},
       {"FirstExtremeByLanes",
-       absl::Substitute(kExtremeByThreads, 30, 2, 16, "<")},
-      {"LastExtremeByPairs",
-       absl::Substitute(kExtremeByThreads, 100, 3, 36, ">")},
+       absl::Substitute(kExtremeByThreads, 30, 2, 16, "<", "M", "y", "I", "x")},
+      {"LastExtremeByPairs", absl::Substitute(kExtremeByThreads, 100, 3, 36,
+                                              ">", "I", "x", "M", "y")},
       {"MomentsByThreads", kMomentsByThreads},
       // Each thread has a part of a local buffer.
       {"PartsOfThreads", kPartsOfThreads},

@@ -118,8 +118,8 @@ bool ReadsAround(const Stmt& nest, const ir::StmtNode* update,
 class Combiner {
  public:
   Combiner(const ForNode& loop, const ThreadUpdate& update,
-           const CombineOptions& options)
-      : loop_(loop), update_(update), options_(options) {
+           const std::vector<const ForNode*>& around, bool shuffles)
+      : loop_(loop), update_(update), around_(around), shuffles_(shuffles) {
     for (const ir::StoreNode* store : update.stores) {
       partials_.push_back(ir::MakeBuffer(store->buffer->name + "_partial",
                                          store->buffer->dtype, {1}, "local"));
@@ -128,10 +128,7 @@ class Combiner {
   }
 
   Stmt Run() {
-    for (size_t k = 0; k < partials_.size(); ++k) {
-      stmts_.push_back(
-          ir::MakeStore(partials_[k], first_[k], update_.identities[k]));
-    }
+    Start();
     stmts_.push_back(
         update_.single
             ? IntoPartial(*update_.single, partials_[0], loop_.body)
@@ -142,9 +139,8 @@ class Combiner {
         loop_.thread_tag == ir::ThreadTag(ir::ThreadAxis::kThreadX) &&
         (threads % ir::kWarpLanes == 0 ||
          (threads < ir::kWarpLanes && IsPowerOfTwo(threads)));
-    const int64_t group = in_warps && options_.shuffles
-                              ? std::min<int64_t>(threads, ir::kWarpLanes)
-                              : 1;
+    const int64_t group =
+        in_warps && shuffles_ ? std::min<int64_t>(threads, ir::kWarpLanes) : 1;
     if (update_.single) {
       CombineInGroup(*update_.single, partials_[0], group, stmts_);
     } else {
@@ -166,6 +162,22 @@ class Combiner {
   }
 
  private:
+  // partial = identity
+  void Start() {
+    for (size_t k = 0; k < partials_.size(); ++k) {
+      stmts_.push_back(
+          ir::MakeStore(partials_[k], first_[k], update_.identities[k]));
+    }
+  }
+  // shared[indices] = partial
+  Stmt Published(const std::vector<Expr>& indices) const {
+    std::vector<Stmt> stores;
+    for (size_t k = 0; k < partials_.size(); ++k) {
+      stores.push_back(ir::MakeStore(shared_[k], indices, Partials()[k]));
+    }
+    return ir::MakeSeq(std::move(stores));
+  }
+
   static std::vector<Expr> Loads(
       const std::vector<Buffer>& buffers,
       const std::vector<std::vector<Expr>>& indices) {
@@ -222,7 +234,7 @@ class Combiner {
     const Expr zero = ir::IntConst(0);
     std::vector<int64_t> shape;
     std::vector<Expr> write, read;
-    for (const ForNode* outer : options_.around) {
+    for (const ForNode* outer : around_) {
       if (outer == &loop_ || outer->thread_tag == loop_.thread_tag) continue;
       shape.push_back(*ir::AsInt(outer->extent));
       write.push_back(outer->var);
@@ -232,18 +244,17 @@ class Combiner {
     write.push_back(ir::FloorDiv(loop_.var, ir::IntConst(group)));
     const ir::Var other = ir::MakeVar("group");
     read.push_back(other);
-    std::vector<Stmt> publish;
-    for (size_t k = 0; k < partials_.size(); ++k) {
-      shared_.push_back(ir::MakeBuffer(partials_[k]->name + "s",
-                                       partials_[k]->dtype, shape, "shared"));
-      publish.push_back(ir::MakeStore(shared_[k], write, Partials()[k]));
+    for (const Buffer& partial : partials_) {
+      shared_.push_back(
+          ir::MakeBuffer(partial->name + "s", partial->dtype, shape, "shared"));
     }
-    Stmt all = ir::MakeSeq(std::move(publish));
+    Stmt published = Published(write);
     if (group > 1) {
-      all = ir::MakeIf(
-          ir::EQ(ir::FloorMod(loop_.var, ir::IntConst(group)), zero), all);
+      published =
+          ir::MakeIf(ir::EQ(ir::FloorMod(loop_.var, ir::IntConst(group)), zero),
+                     std::move(published));
     }
-    stmts_.push_back(std::move(all));
+    stmts_.push_back(std::move(published));
     if (group == 1 && groups > kFewReads) {
       AddPairs(groups, write);
       read.back() = zero;
@@ -252,10 +263,7 @@ class Combiner {
       Into(partials_, first_, first, Shared(read));
       return;
     }
-    for (size_t k = 0; k < partials_.size(); ++k) {
-      stmts_.push_back(
-          ir::MakeStore(partials_[k], first_[k], update_.identities[k]));
-    }
+    Start();
     stmts_.push_back(
         ir::MakeFor(other, ir::IntConst(groups),
                     Assigned(partials_, first_, Partials(), Shared(read))));
@@ -284,11 +292,7 @@ class Combiner {
       // a barrier comes between both branches.
       stmts_.push_back(ir::MakeIf(
           takes, Assigned(partials_, first_, Partials(), Shared(other))));
-      std::vector<Stmt> publish;
-      for (size_t k = 0; k < partials_.size(); ++k) {
-        publish.push_back(ir::MakeStore(shared_[k], mine, Partials()[k]));
-      }
-      stmts_.push_back(ir::MakeIf(takes, ir::MakeSeq(std::move(publish))));
+      stmts_.push_back(ir::MakeIf(takes, Published(mine)));
     }
   }
 
@@ -326,7 +330,8 @@ class Combiner {
 
   const ForNode& loop_;
   const ThreadUpdate& update_;
-  const CombineOptions& options_;
+  const std::vector<const ForNode*>& around_;
+  const bool shuffles_;
   std::vector<Buffer> partials_, shared_;
   std::vector<std::vector<Expr>> first_;  // the index of each partial result
   std::vector<Stmt> stmts_;
@@ -392,8 +397,8 @@ std::optional<ThreadUpdate> FindThreadUpdate(const Stmt& nest,
 }
 
 Stmt CombineThreads(const ForNode& loop, const ThreadUpdate& update,
-                    const CombineOptions& options) {
-  return Combiner(loop, update, options).Run();
+                    const std::vector<const ForNode*>& around, bool shuffles) {
+  return Combiner(loop, update, around, shuffles).Run();
 }
 
 }  // namespace tilefarm::lower

@@ -32,17 +32,13 @@ struct ThreadUpdate {
 std::optional<ThreadUpdate> FindThreadUpdate(const ir::Stmt& nest,
                                              IndexMath& math);
 
-struct CombineOptions {
-  bool shuffles = false;  // the target has them
-  // The loops of threads around, with the loop itself.
-  const std::vector<const ir::ForNode*>& around;
-};
-
 // The loop of threads, in which each makes partial results of its own that they
 // then combine. Every thread has the results in the end: elements in local
-// memory get them in each.
+// memory get them in each. `around`: the loops of threads around, with the loop
+// itself; `shuffles`: whether the target has them.
 ir::Stmt CombineThreads(const ir::ForNode& loop, const ThreadUpdate& update,
-                        const CombineOptions& options);
+                        const std::vector<const ir::ForNode*>& around,
+                        bool shuffles);
 
 }  // namespace tilefarm::lower
 

@@ -173,12 +173,12 @@ class ThreadReducer : public ir::Mutator {
     math_.Restore(mark);
     if (!found.several) return Mutator::MutateFor(s, self);
     const bool shares = !found.repeated.empty() || !found.updates.empty();
-    const std::optional<ThreadUpdate> update = FindThreadUpdate(s.body, math_);
-    if (shares && update && WriteOneElement(s, update->stores) &&
+    const std::optional<ThreadUpdate> update =
+        shares ? FindThreadUpdate(s.body, math_) : std::nullopt;
+    if (update && WriteOneElement(s, update->stores) &&
         !HasThreadLoop(s.body)) {
       if (IsOneElement(s.body, update->stores)) {
-        return CombineThreads(s, *update,
-                              {.shuffles = shuffles_, .around = threads_});
+        return CombineThreads(s, *update, threads_, shuffles_);
       }
       // Which element it is may depend on loops inside of that of the threads.
       if (const auto* inner = ir::As<ForNode>(s.body);

@@ -14,6 +14,9 @@ struct GivenKernel {
   bool tensor_cores = false;
 };
 std::vector<GivenKernel> GivenKernels();
+// Of these, the ones whose threads reduce together, or have parts of one
+// buffer.
+std::vector<GivenKernel> GivenReductionKernels();
 
 }  // namespace tilefarm::property
 

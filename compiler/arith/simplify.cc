@@ -277,7 +277,7 @@ Expr Canonicalizer::SimplifyChildren(const Expr& expr) {
         return SimplifyIfThenElse(node, expr);
       }
       std::vector<Expr> args = all(node.args);
-      return args == node.args ? expr : ir::MakeCall(node.op, std::move(args));
+      return args == node.args ? expr : ir::MakeCallLike(node, std::move(args));
     }
     case ExprKind::kMachineOp: {
       const auto& node = static_cast<const ir::MachineOpNode&>(*expr);

@@ -338,6 +338,9 @@ llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
   for (const ir::Expr& arg : e.args) args.push_back(Emit(arg));
   llvm::Value* x = args[0];
   const ir::DataType dtype = e.args[0]->dtype;
+  if (e.op == Intrinsic::kReinterpret) {
+    return builder_.CreateBitCast(x, RegisterType(e.dtype));
+  }
   const auto unary = [&](llvm::Intrinsic::ID id) {
     return builder_.CreateUnaryIntrinsic(id, x);
   };

@@ -488,6 +488,10 @@ OpenClEmitter::Value OpenClEmitter::EmitCall(const ir::CallNode& e) {
   std::vector<std::string> args;
   for (const ir::Expr& arg : e.args) args.push_back(Text(arg));
   const ir::DataType dtype = e.args[0]->dtype;
+  if (e.op == Intrinsic::kReinterpret) {
+    return {absl::StrCat("as_", OpenClType(e.dtype), "((", OpenClType(dtype),
+                         ")", args[0], ")")};
+  }
   if (dtype.is_float()) return {EmitFloatCall(e, args)};
   if (dtype.is_index()) {
     for (std::string& arg : args) arg = absl::StrCat("(long)", arg);
@@ -541,6 +545,7 @@ std::string OpenClEmitter::EmitFloatCall(const ir::CallNode& e,
     case Intrinsic::kPopcount:
     case Intrinsic::kClz:
     case Intrinsic::kIfThenElse:
+    case Intrinsic::kReinterpret:
       return Fail(absl::InvalidArgumentError(
           absl::StrCat("T.", std::string(ir::IntrinsicName(e.op)),
                        " is not defined for ", dtype.ToString())));

@@ -121,7 +121,7 @@ class Neutral : public ir::Mutator {
       return Chosen(args[0], args[1], args[2], ir::IfThenElseExpr);
     }
     if (call.op == ir::Intrinsic::kPow && IsNumber(args[1], 1)) return args[0];
-    return ir::MakeCall(call.op, std::move(args));
+    return ir::MakeCallLike(call, std::move(args));
   }
 
  private:

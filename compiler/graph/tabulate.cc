@@ -75,6 +75,7 @@ int CostOf(const Expr& expr) {
         case Intrinsic::kCopySign:
         case Intrinsic::kIsNan:
         case Intrinsic::kIsInf:
+        case Intrinsic::kReinterpret:
           cost += 1;
           break;
         case Intrinsic::kSqrt:

@@ -350,6 +350,20 @@ IntEvalPtr EvalCompiler::IntCall(const CallNode& node) {
         if (!dtype.is_int() || x >= 0) return x;
         return Wrap(static_cast<int64_t>(0 - static_cast<uint64_t>(x)), dtype);
       });
+    case Intrinsic::kReinterpret: {
+      const DataType from = node.args[0]->dtype.element();
+      if (!from.is_float()) {
+        return MakeInt([a = Int(node.args[0]), dtype](Frame& frame) {
+          return Wrap(a->Eval(frame), dtype);
+        });
+      }
+      return MakeInt([a = Float(node.args[0]), dtype](Frame& frame) {
+        const double x = a->Eval(frame);
+        return dtype.bits == 64
+                   ? std::bit_cast<int64_t>(x)
+                   : Wrap(std::bit_cast<int32_t>(static_cast<float>(x)), dtype);
+      });
+    }
     case Intrinsic::kPopcount:
     case Intrinsic::kClz: {
       const bool zeros = node.op == Intrinsic::kClz;

@@ -1,5 +1,6 @@
 // Expressions of floating-point dtypes. All but float64 compute in float32 and
 // round each operation.
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -60,6 +61,13 @@ FloatEvalPtr EvalCompiler::FloatCall(const CallNode& node) {
     return MakeFloat([c = Int(node.args[0]), a = Float(node.args[1]),
                       b = Float(node.args[2])](Frame& frame) {
       return c->Eval(frame) != 0 ? a->Eval(frame) : b->Eval(frame);
+    });
+  }
+  if (node.op == Intrinsic::kReinterpret) {
+    return MakeFloat([single, a = Int(node.args[0])](Frame& frame) -> double {
+      const int64_t bits = a->Eval(frame);
+      return single ? std::bit_cast<float>(static_cast<uint32_t>(bits))
+                    : std::bit_cast<double>(bits);
     });
   }
   std::vector<FloatEvalPtr> args;

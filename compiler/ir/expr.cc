@@ -1,6 +1,7 @@
 #include "compiler/ir/expr.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "base/check.h"
@@ -14,18 +15,19 @@ struct IntrinsicInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<IntrinsicInfo, 34> kIntrinsics = {{
-    {"if_then_else", 3}, {"exp", 1},      {"exp2", 1},      {"log", 1},
-    {"log2", 1},         {"log10", 1},    {"log1p", 1},     {"sqrt", 1},
-    {"rsqrt", 1},        {"tanh", 1},     {"sigmoid", 1},   {"erf", 1},
-    {"sin", 1},          {"cos", 1},      {"tan", 1},       {"sinh", 1},
-    {"cosh", 1},         {"atan", 1},     {"asin", 1},      {"acos", 1},
-    {"atan2", 2},        {"pow", 2},      {"abs", 1},       {"floor", 1},
-    {"ceil", 1},         {"round", 1},    {"nearbyint", 1}, {"trunc", 1},
-    {"fma", 3},          {"copysign", 2}, {"isnan", 1},     {"isinf", 1},
-    {"popcount", 1},     {"clz", 1},
+constexpr std::array<IntrinsicInfo, 35> kIntrinsics = {{
+    {"if_then_else", 3}, {"exp", 1},      {"exp2", 1},        {"log", 1},
+    {"log2", 1},         {"log10", 1},    {"log1p", 1},       {"sqrt", 1},
+    {"rsqrt", 1},        {"tanh", 1},     {"sigmoid", 1},     {"erf", 1},
+    {"sin", 1},          {"cos", 1},      {"tan", 1},         {"sinh", 1},
+    {"cosh", 1},         {"atan", 1},     {"asin", 1},        {"acos", 1},
+    {"atan2", 2},        {"pow", 2},      {"abs", 1},         {"floor", 1},
+    {"ceil", 1},         {"round", 1},    {"nearbyint", 1},   {"trunc", 1},
+    {"fma", 3},          {"copysign", 2}, {"isnan", 1},       {"isinf", 1},
+    {"popcount", 1},     {"clz", 1},      {"reinterpret", 1},
 }};
-static_assert(kIntrinsics.size() == static_cast<size_t>(Intrinsic::kClz) + 1);
+static_assert(kIntrinsics.size() ==
+              static_cast<size_t>(Intrinsic::kReinterpret) + 1);
 
 bool IsLogical(BinaryOp op) {
   return op == BinaryOp::kAnd || op == BinaryOp::kOr;
@@ -272,11 +274,58 @@ Expr MakeSelect(Expr condition, Expr true_value, Expr false_value) {
 
 Expr MakeCall(Intrinsic op, std::vector<Expr> args) {
   TF_CHECK(static_cast<int>(args.size()) == IntrinsicArity(op));
+  TF_CHECK(op != Intrinsic::kReinterpret);
   DataType dtype = args.back()->dtype;
   if (op == Intrinsic::kIsNan || op == Intrinsic::kIsInf) {
     dtype = DataType::Bool().with_lanes(dtype.lanes);
   }
   return std::make_shared<const CallNode>(op, std::move(args), dtype);
+}
+
+Expr MakeCallLike(const CallNode& call, std::vector<Expr> args) {
+  if (call.op != Intrinsic::kReinterpret) {
+    return MakeCall(call.op, std::move(args));
+  }
+  return MakeReinterpret(call.dtype.element(), std::move(args[0]));
+}
+
+bool CanReinterpret(DataType to, DataType from) {
+  const auto has_bits = [](DataType t) {
+    return !t.is_bool() && !(t.is_float() && t.bits < 32);
+  };
+  return has_bits(to) && has_bits(from) && to.bits == from.bits;
+}
+
+Expr MakeReinterpret(DataType dtype, Expr value) {
+  const DataType from = value->dtype;
+  TF_CHECK(CanReinterpret(dtype, from));
+  dtype = dtype.element().with_lanes(from.lanes);
+  if (dtype == from) return value;
+  if (const auto* call = As<CallNode>(value);
+      call != nullptr && call->op == Intrinsic::kReinterpret) {
+    return MakeReinterpret(dtype, call->args[0]);
+  }
+  const auto number = AsInt(value);
+  if (number && !dtype.is_float()) {
+    return IntConst(WrapToWidth(*number, dtype), dtype);
+  }
+  if (number) {
+    const double read =
+        dtype.bits == 64 ? std::bit_cast<double>(*number)
+                         : std::bit_cast<float>(static_cast<uint32_t>(*number));
+    if (std::isfinite(read)) return FloatConst(read, dtype);
+  }
+  if (const auto* constant = As<FloatConstNode>(value);
+      constant != nullptr && !dtype.is_float() &&
+      std::isfinite(constant->value)) {
+    const int64_t bits =
+        dtype.bits == 64
+            ? std::bit_cast<int64_t>(constant->value)
+            : std::bit_cast<int32_t>(static_cast<float>(constant->value));
+    return IntConst(WrapToWidth(bits, dtype), dtype);
+  }
+  return std::make_shared<const CallNode>(
+      Intrinsic::kReinterpret, std::vector<Expr>{std::move(value)}, dtype);
 }
 
 Expr IfThenElseExpr(Expr condition, Expr then_value, Expr else_value) {

@@ -69,7 +69,7 @@ enum class BinaryOp : uint8_t {
 };
 
 // Elementwise functions; every operand and the result have one dtype, but for
-// kIfThenElse (bool, T, T) and the two tests (T -> bool).
+// kIfThenElse (bool, T, T), the two tests (T -> bool) and kReinterpret.
 enum class Intrinsic : uint8_t {
   kIfThenElse,  // touches memory only on the side that is chosen
   kExp,
@@ -105,6 +105,7 @@ enum class Intrinsic : uint8_t {
   kIsInf,
   kPopcount,
   kClz,
+  kReinterpret,  // the same bits as another dtype (MakeReinterpret)
 };
 
 struct ExprNode {
@@ -299,6 +300,15 @@ Expr MakeNot(Expr a);
 Expr MakeCast(DataType dtype, Expr value);  // no-op where equal; folds consts
 Expr MakeSelect(Expr condition, Expr true_value, Expr false_value);
 Expr MakeCall(Intrinsic op, std::vector<Expr> args);
+// The function of `call`, of other arguments of the same dtypes (lanes may
+// differ).
+Expr MakeCallLike(const CallNode& call, std::vector<Expr> args);
+// Whether bits of one dtype can be read as the other: integers and floats of
+// one width, but for 16-bit floats, which code computes in float32.
+bool CanReinterpret(DataType to, DataType from);
+// The bits of `value` as the element type of `dtype`. Folds finite constants
+// and reinterpretations of reinterpretations.
+Expr MakeReinterpret(DataType dtype, Expr value);
 Expr IfThenElseExpr(Expr condition, Expr then_value, Expr else_value);
 Expr Load(Buffer buffer, std::vector<Expr> indices);
 Expr MakeLet(Var var, Expr value, Expr body);

@@ -74,7 +74,7 @@ std::vector<std::string> FunctionNames() {
                                  std::end(kOtherFunctions));
   for (const NamedOp& named : kNamedOps) names.emplace_back(named.name);
   for (const auto& [alias, target] : kAliases) names.emplace_back(alias);
-  for (int i = 0; i <= static_cast<int>(Intrinsic::kClz); ++i) {
+  for (int i = 0; i <= static_cast<int>(Intrinsic::kReinterpret); ++i) {
     names.emplace_back(IntrinsicName(static_cast<Intrinsic>(i)));
   }
   std::sort(names.begin(), names.end());
@@ -202,7 +202,9 @@ absl::StatusOr<Value> Parser::ParseCallOf(Callee& callee) {
     return ParseTypedLiteral(callee, *dtype);
   }
   if (name == "boolean") return ParseTypedLiteral(callee, DataType::Bool());
-  if (name == "Cast" || name == "cast") return ParseCastCall(callee);
+  if (name == "Cast" || name == "cast" || name == "reinterpret") {
+    return ParseCastCall(callee);
+  }
   if (name == "Let") return ParseLetExpr(callee);
   if (name == "let") return ParseOldLetExpr(callee);
   if (name == "infinity" || name == "min_value" || name == "max_value") {
@@ -363,7 +365,7 @@ absl::StatusOr<Value> Parser::ParseTypedLiteral(const Callee& callee,
 absl::StatusOr<Value> Parser::ParseCastCall(const Callee& callee) {
   TF_RETURN_IF_ERROR(Expect("(", "for the arguments"));
   std::optional<DataType> dtype;
-  // T.Cast(dtype, value) and T.cast(value, dtype).
+  // T.Cast(dtype, value) and T.cast(value, dtype); T.reinterpret likewise.
   if (TryKeyword({"dtype"}) || Peek().kind == TokenKind::kString) {
     TF_ASSIGN_OR_RETURN(dtype, ParseDType());
     TF_RETURN_IF_ERROR(Expect(",", "after the dtype"));
@@ -377,7 +379,10 @@ absl::StatusOr<Value> Parser::ParseCastCall(const Callee& callee) {
   }
   TryOp(",");
   TF_RETURN_IF_ERROR(Expect(")", "after the arguments"));
-  return Checked(BuildCast(*dtype, std::move(value)), callee.offset);
+  return Checked(callee.name == "reinterpret"
+                     ? BuildReinterpret(*dtype, std::move(value))
+                     : BuildCast(*dtype, std::move(value)),
+                 callee.offset);
 }
 
 // T.let(x, value, body) after x = T.var(...).

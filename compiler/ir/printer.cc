@@ -302,6 +302,12 @@ void Printer::Expression(const Expr& expr, int min_precedence,
     }
     case ExprKind::kCall: {
       const auto& node = static_cast<const CallNode&>(*expr);
+      if (node.op == Intrinsic::kReinterpret) {
+        out += "T.reinterpret(\"" + node.dtype.ToString() + "\", ";
+        Expression(node.args[0], 0, out);
+        out += ")";
+        return;
+      }
       return Call(IntrinsicName(node.op), node.args, out);
     }
     case ExprKind::kMachineOp: {

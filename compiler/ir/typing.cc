@@ -445,4 +445,26 @@ absl::StatusOr<Value> BuildCast(DataType dtype, Value a) {
   return out;
 }
 
+absl::StatusOr<Value> BuildReinterpret(DataType dtype, Value a) {
+  if (a.weak || a.expr->dtype.is_index()) {
+    const DataType own = a.expr->dtype.is_float() ? DataType::Float(dtype.bits)
+                                                  : DataType::Int(dtype.bits);
+    TF_ASSIGN_OR_RETURN(a.expr, Adapt(a, own, "T.reinterpret"));
+    a.weak = false;
+  }
+  const DataType from = a.expr->dtype;
+  if (!CanReinterpret(dtype, from)) {
+    const bool narrow = (dtype.is_float() && dtype.bits < 32) ||
+                        (from.is_float() && from.bits < 32);
+    return Error(absl::StrCat(
+        "T.reinterpret reads ", from.ToString(), " as ", dtype.ToString(),
+        narrow ? "; 16-bit floats have no bits here (code computes them in "
+                 "float32), cast them to float32"
+               : ": it takes integers and floats of one width"));
+  }
+  a.expr = MakeReinterpret(dtype, a.expr);
+  ++a.depth;
+  return a;
+}
+
 }  // namespace tilefarm::ir

@@ -53,6 +53,9 @@ absl::StatusOr<Value> BuildNegation(Value a);
 // ~a for an integer, not a for a bool.
 absl::StatusOr<Value> BuildComplement(Value a);
 absl::StatusOr<Value> BuildCast(DataType dtype, Value a);
+// The bits of `a` as `dtype`, of the same width; a literal or an index takes
+// that width.
+absl::StatusOr<Value> BuildReinterpret(DataType dtype, Value a);
 
 // The nearest value of a float dtype (16-bit ones included).
 double RoundTo(DataType dtype, double value);

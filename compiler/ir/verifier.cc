@@ -114,6 +114,12 @@ class FunctionVerifier : public Visitor {
     } else if (e.op == Intrinsic::kIfThenElse &&
                !e.args[0]->dtype.element().is_bool()) {
       Report("the condition of a T.if_then_else is not bool");
+    } else if (e.op == Intrinsic::kReinterpret &&
+               (!CanReinterpret(e.dtype.element(),
+                                e.args[0]->dtype.element()) ||
+                e.dtype.lanes != e.args[0]->dtype.lanes)) {
+      Report(absl::StrCat("T.reinterpret of ", e.args[0]->dtype.ToString(),
+                          " as ", e.dtype.ToString()));
     }
     Visitor::VisitCall(e);
   }

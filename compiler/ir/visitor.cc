@@ -236,7 +236,7 @@ Expr Mutator::MutateSelect(const SelectNode& e, const Expr& self) {
 }
 Expr Mutator::MutateCall(const CallNode& e, const Expr& self) {
   std::vector<Expr> args = MutateAll(e.args);
-  return args == e.args ? self : MakeCall(e.op, std::move(args));
+  return args == e.args ? self : MakeCallLike(e, std::move(args));
 }
 Expr Mutator::MutateLoad(const LoadNode& e, const Expr& self) {
   Buffer buffer = MutateBuffer(e.buffer);

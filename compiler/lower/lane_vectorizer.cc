@@ -283,7 +283,7 @@ class LaneMutator {
     if (vector) {
       for (Expr& arg : args) arg = Wide(arg);
     }
-    return ir::MakeCall(e.op, std::move(args));
+    return ir::MakeCallLike(e, std::move(args));
   }
 
   Expr Load(const ir::LoadNode& e, const Expr& self) {

@@ -44,6 +44,9 @@ class Arithmetic {
                const Value& b);
   Value Not(const Value& a);
   Value Cast(ir::DataType to, ir::DataType from, const Value& a);
+  // Numbers of one sign are in the order of their bits, so that the bound is
+  // the farther end's distance where the sign is known, else infinity.
+  Value Reinterpret(ir::DataType to, ir::DataType from, const Value& a);
   Value Select(ir::DataType dtype, const Value& condition, const Value& a,
                const Value& b);
   // Every intrinsic except kIfThenElse. `dtype` is that of the operands. Sets

@@ -181,6 +181,9 @@ Value Translator::Emit(const Expr& expr) {
       std::vector<Value> args;
       for (const Expr& arg : e.args) args.push_back(Emit(arg));
       if (!status_.ok() || args.empty()) return nothing;
+      if (e.op == ir::Intrinsic::kReinterpret) {
+        return math_.Reinterpret(e.dtype, e.args[0]->dtype, args[0]);
+      }
       return math_.Call(e.op, e.args[0]->dtype, args, &status_);
     }
     case ir::ExprKind::kLoad:

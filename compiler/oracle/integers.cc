@@ -116,10 +116,71 @@ Value Arithmetic::IntBinary(BinaryOp op, DataType dtype, const Value& a,
     case BinaryOp::kMax:
       result.error = Larger(ea, eb);
       break;
+    case BinaryOp::kShiftLeft: {
+      // By an exact count it multiplies.
+      llvm::Value* scaled = b_.CreateFMul(
+          ea,
+          b_.CreateUIToFP(
+              b_.CreateShl(llvm::ConstantInt::get(x->getType(), 1), count()),
+              b_.getDoubleTy()));
+      result.error = b_.CreateSelect(b_.CreateFCmpOGT(eb, Double(0)),
+                                     Double(INFINITY), scaled);
+      break;
+    }
     default:
       result.error = b_.CreateSelect(b_.CreateFCmpOGT(either, Double(0)),
                                      Double(INFINITY), Double(0));
   }
+  return result;
+}
+
+Value Arithmetic::Reinterpret(DataType to, DataType from, const Value& a) {
+  llvm::Type* int_type = b_.getIntNTy(to.bits);
+  llvm::Type* float_type = to.bits == 64 ? b_.getDoubleTy() : b_.getFloatTy();
+  const auto read = [&](llvm::Value* x) -> llvm::Value* {
+    if (from.is_float() == to.is_float()) return x;
+    if (to.is_float()) {
+      return b_.CreateFPExt(b_.CreateBitCast(x, float_type), b_.getDoubleTy());
+    }
+    return b_.CreateBitCast(b_.CreateFPTrunc(x, float_type), int_type);
+  };
+  Value result = {read(a.value)};
+  if (a.error == nullptr || from.is_float() == to.is_float()) {
+    result.error = a.error;
+    return result;
+  }
+  const auto number = [&](DataType dtype, llvm::Value* x) {
+    return dtype.is_float() ? x : AsDouble(dtype, x);
+  };
+  llvm::Value* exact = b_.CreateFCmpOEQ(a.error, Double(0));
+  llvm::Value* error = Double(0);
+  llvm::Value* at = number(to, result.value);
+  for (const bool above : {false, true}) {
+    llvm::Value* end;
+    llvm::Value* crosses;
+    if (from.is_float()) {
+      end = above ? b_.CreateFAdd(a.value, a.error)
+                  : b_.CreateFSub(a.value, a.error);
+      crosses = b_.CreateFCmpULE(b_.CreateFMul(end, a.value), Double(0));
+    } else {
+      // An error of no integer's size reads as crossing below.
+      llvm::Value* by = b_.CreateIntrinsic(
+          llvm::Intrinsic::fptosi_sat, {int_type, b_.getDoubleTy()},
+          {b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, a.error)});
+      llvm::Value* moved =
+          above ? b_.CreateAdd(a.value, by) : b_.CreateSub(a.value, by);
+      llvm::Value* zero = llvm::ConstantInt::get(int_type, 0);
+      llvm::Value* wrapped = above ? b_.CreateICmpSLT(moved, a.value)
+                                   : b_.CreateICmpSGT(moved, a.value);
+      crosses = b_.CreateOr(
+          wrapped, b_.CreateICmpSLT(b_.CreateXor(moved, a.value), zero));
+      end = moved;
+    }
+    error = Larger(
+        error, b_.CreateSelect(crosses, Double(INFINITY),
+                               Abs(b_.CreateFSub(number(to, read(end)), at))));
+  }
+  result.error = b_.CreateSelect(exact, Double(0), error);
   return result;
 }
 

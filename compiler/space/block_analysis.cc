@@ -134,6 +134,7 @@ bool UsesCostlyIntrinsic(const ir::BlockNode& block) {
       case ir::Intrinsic::kCopySign:
       case ir::Intrinsic::kIsNan:
       case ir::Intrinsic::kIsInf:
+      case ir::Intrinsic::kReinterpret:
         return false;
       default:
         return true;

@@ -90,6 +90,38 @@ TEST(Conversions, ConversionsToIntegersSaturate) {
   EXPECT_THAT(got, testing::ElementsAre(1, -1, 127, -128, 0));
 }
 
+TEST(Conversions, ReinterpretedVectorsKeepTheirBits) {
+  const ir::Expr all = ir::MakeRamp(IntConst(0), IntConst(1), 4);
+  const auto in = Flat("in", kF32, 4),
+             bits = Flat("bits", DataType::Int(32), 4),
+             back = Flat("back", kF32, 4);
+  const Expr read = ir::MakeReinterpret(DataType::Int(32), ir::Load(in, {all}));
+  ASSERT_EQ(read->dtype, DataType::Int(32).with_lanes(4));
+  const Expr sign =
+      ir::MakeBroadcast(ir::IntConst(INT32_MIN, DataType::Int(32)), 4);
+  const auto kernel = Kernel::Build(
+      Function({in, bits, back},
+               ir::MakeSeq({ir::MakeStore(bits, {all}, read),
+                            ir::MakeStore(
+                                back, {all},
+                                ir::MakeReinterpret(
+                                    kF32, ir::MakeBinary(ir::BinaryOp::kBitXor,
+                                                         read, sign)))})),
+      HostOptions());
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  std::vector<float> values = {1, -2.5f, -INFINITY, 0}, negated(4);
+  std::vector<int32_t> got(4);
+  ASSERT_EQ(kernel->Call("kernel", values.data(), got.data(), negated.data()),
+            0);
+  for (int i = 0; i < 4; ++i) {
+    int32_t expected;
+    std::memcpy(&expected, &values[i], 4);
+    EXPECT_EQ(got[i], expected);
+    EXPECT_EQ(negated[i], -values[i]);
+    EXPECT_EQ(std::signbit(negated[i]), !std::signbit(values[i]));
+  }
+}
+
 using Clamp = std::function<ir::Expr(const ir::Expr&)>;
 
 // Of what `clamp` makes of the operand, which changes no result.

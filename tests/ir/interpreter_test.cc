@@ -108,6 +108,33 @@ TEST(Interpreter, ShiftsAndBits) {
       ElementsAre(824));
 }
 
+TEST(Interpreter, ReinterpretsBits) {
+  EXPECT_THAT((Map<uint32_t, float>("float32", "uint32",
+                                    "T.reinterpret(\"uint32\", x[i])",
+                                    {1, -2, INFINITY})),
+              ElementsAre(0x3f800000u, 0xc0000000u, 0x7f800000u));
+  EXPECT_THAT((Map<float, int32_t>("int32", "float32",
+                                   "T.reinterpret(\"float32\", x[i] << 23)",
+                                   {127, 130})),
+              ElementsAre(1, 8));
+  EXPECT_THAT((Map<int64_t, double>("float64", "int64",
+                                    "T.reinterpret(\"int64\", x[i])", {-2.0})),
+              ElementsAre(INT64_MIN + 0x4000000000000000));
+  EXPECT_THAT((Map<int8_t, uint8_t>("uint8", "int8",
+                                    "T.reinterpret(x[i], dtype=\"int8\")",
+                                    {255, 128, 1})),
+              ElementsAre(-1, -128, 1));
+  // Constants fold; what is not finite stays a call.
+  EXPECT_THAT(
+      (Map<float, float>("float32", "float32",
+                         "x[i] + T.reinterpret(\"float32\", 1073741824)", {1})),
+      ElementsAre(3));
+  EXPECT_THAT((Map<float, float>(
+                  "float32", "float32",
+                  "T.reinterpret(\"float32\", T.uint32(0xff800000))", {1})),
+              ElementsAre(-INFINITY));
+}
+
 TEST(Interpreter, Float32RoundsEachOperation) {
   const float big = 16777216.0f;
   EXPECT_THAT((Map<float, float>("float32", "float32", "x[i] + 1 + 1", {big})),

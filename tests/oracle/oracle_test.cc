@@ -229,6 +229,33 @@ TEST(Oracle, DecisionsThatRoundingTurnsHaveRoomForBothSides) {
   EXPECT_THAT(oracle->bounds[4], ElementsAre(0, 0, 0));
 }
 
+// 2^n by its bits, as fast exponentials do: a step of n is a factor of two, and
+// where rounding can't turn n, the power is exact.
+TEST(Oracle, BitsAreAsFarOffAsWhatTheyAreOf) {
+  const ir::PrimFuncPtr function = Parse(
+      R"(A: T.Buffer((3,), "float32"), B: T.Buffer((3,), "float32"), C: T.Buffer((3,), "int32"), D: T.Buffer((3,), "float32"))",
+      R"(
+    for i in range(3):
+        with T.block("B"):
+            vi = T.axis.spatial(3, i)
+            x = A[vi] * T.float32(3)
+            B[vi] = T.reinterpret("float32", (T.Cast("int32", T.floor(x)) + 127) << 23)
+            C[vi] = T.reinterpret("int32", x)
+            D[vi] = T.reinterpret("float32", T.Cast("int32", T.floor(x)))
+)");
+  Buffers inputs = {BytesOf<float>({0.5f, 0.25f, 1.0f / 3})};
+  for (int i = 0; i < 3; ++i) inputs.push_back(BytesOf<float>({0, 0, 0}));
+  const auto oracle = RunOracle(function, inputs);
+  ASSERT_TRUE(oracle.ok()) << oracle.status();
+  // The floor of 1 is off by 1 at most, so that its power is 1 to 4.
+  EXPECT_THAT(oracle->bounds[1], ElementsAre(0, 0, DoubleNear(2, 1e-4)));
+  for (const double bound : oracle->bounds[2]) {
+    EXPECT_GT(bound, 0);
+    EXPECT_LT(bound, 64);  // steps of the last place
+  }
+  EXPECT_THAT(oracle->bounds[3], ElementsAre(0, 0, ::testing::Gt(0)));
+}
+
 TEST(Oracle, NumbersAwayFromBoundariesOfRoundingAreExact) {
   // 16-bit results differ only near a rounding boundary.
   const ir::PrimFuncPtr function = Parse(

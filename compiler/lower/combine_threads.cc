@@ -1,6 +1,7 @@
 #include "compiler/lower/combine_threads.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <set>
 #include <utility>
@@ -232,18 +233,29 @@ class Combiner {
   // their own.
   void Exchange(int64_t groups, int64_t group) {
     const Expr zero = ir::IntConst(0);
+    // Threads of a warp lie side by side along the first of the axes: it is the
+    // last dimension, so that their elements are in different banks.
+    std::vector<const ForNode*> loops;
+    for (const ForNode* outer : around_) {
+      if (outer != &loop_ && outer->thread_tag != loop_.thread_tag) {
+        loops.push_back(outer);
+      }
+    }
+    loops.push_back(&loop_);
+    std::ranges::stable_sort(loops, std::ranges::greater(),
+                             &ForNode::thread_tag);
+    const auto own =
+        static_cast<size_t>(std::ranges::find(loops, &loop_) - loops.begin());
     std::vector<int64_t> shape;
     std::vector<Expr> write, read;
-    for (const ForNode* outer : around_) {
-      if (outer == &loop_ || outer->thread_tag == loop_.thread_tag) continue;
-      shape.push_back(*ir::AsInt(outer->extent));
-      write.push_back(outer->var);
+    for (const ForNode* loop : loops) {
+      shape.push_back(loop == &loop_ ? groups : *ir::AsInt(loop->extent));
+      write.push_back(loop->var);
     }
     read = write;
-    shape.push_back(groups);
-    write.push_back(ir::FloorDiv(loop_.var, ir::IntConst(group)));
+    write[own] = ir::FloorDiv(loop_.var, ir::IntConst(group));
     const ir::Var other = ir::MakeVar("group");
-    read.push_back(other);
+    read[own] = other;
     for (const Buffer& partial : partials_) {
       shared_.push_back(
           ir::MakeBuffer(partial->name + "s", partial->dtype, shape, "shared"));
@@ -256,10 +268,10 @@ class Combiner {
     }
     stmts_.push_back(std::move(published));
     if (group == 1 && groups > kFewReads) {
-      AddPairs(groups, write);
-      read.back() = zero;
+      AddPairs(groups, write, own);
+      read[own] = zero;
       const std::vector<Expr> first = Shared(read);
-      read.back() = ir::IntConst(1);
+      read[own] = ir::IntConst(1);
       Into(partials_, first_, first, Shared(read));
       return;
     }
@@ -269,15 +281,15 @@ class Combiner {
                     Assigned(partials_, first_, Partials(), Shared(read))));
   }
 
-  // The first two of the elements, one of each thread along the loop, become
-  // results of all: each thread of the lower half takes an element of the upper
-  // half in, then again in that half.
-  void AddPairs(int64_t threads, const std::vector<Expr>& mine) {
+  // The first two of the elements, one of each thread along the loop (the
+  // dimension `own`), become results of all: each thread of the lower half
+  // takes an element of the upper half in, then again in that half.
+  void AddPairs(int64_t threads, const std::vector<Expr>& mine, size_t own) {
     const Expr thread = loop_.var;
     for (int64_t left = threads; left > 2; left = (left + 1) / 2) {
       const int64_t half = (left + 1) / 2;
       std::vector<Expr> other = mine;
-      other.back() = thread + half;
+      other[own] = thread + half;
       // The form in which one thread alone is recognised.
       const Expr takes = left - half == 1
                              ? ir::EQ(thread, ir::IntConst(0))

@@ -54,6 +54,7 @@ struct Factoring {
   std::vector<ir::ForPtr> loops;  // all above the block, in its scope
   // Of what the block updates, by position: one element, or several at once.
   arith::TupleReducer reducer;
+  std::string name;                  // of the new block
   std::vector<ir::Buffer> partials;  // new buffers of the partial results
   int axis = 0;
 
@@ -186,7 +187,7 @@ ir::Stmt OnPartials(const Factoring& f, const ir::Stmt& stmt, ir::VarMap& vars,
 ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars,
                           std::vector<ir::Expr>& kept) {
   ir::BlockNode block;
-  block.name = f.block->name + "_rf";
+  block.name = f.name;
   block.annotations = f.block->annotations;
   ir::VarMap bindings_of_loops;  // loop variable -> new block variable
   const auto add = [&](const ir::ForPtr& loop, ir::IterType type) {
@@ -367,6 +368,8 @@ absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop_rv,
   if (!extent.has_value()) {
     return state.Illegal(loop.get(), "its extent is not constant");
   }
+  f.name = FreshBlockName(state.FunctionOf(f.block.get())->body,
+                          f.block->name + "_rf");
   for (size_t k = 0; k < f.reducer.stores.size(); ++k) {
     const ir::BufferNode& buffer = *f.buffer(k);
     std::vector<int64_t> shape = buffer.shape;

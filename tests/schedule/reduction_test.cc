@@ -156,6 +156,39 @@ for i, k in T.grid(8, 12):
         C[vi] = C[vi] + C_rf[vi, vk])"));
 }
 
+// A later get_block finds either block by a name of its own.
+TEST(Rfactor, TwiceGivesTwoNames) {
+  ExpectBecomes(RowSum(), R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.rfactor(l2, factor_axis=0)
+l4, l5 = sch.get_loops(b0)
+l6, l7 = sch.split(l5, factors=[3, 4])
+b8 = sch.rfactor(l6, factor_axis=0)
+b9 = sch.get_block("C_rf")
+b10 = sch.get_block("C_rf_1")
+)",
+                Program("A: T.Buffer((8, 12), \"float32\"), "
+                        "C: T.Buffer((8,), \"float32\")",
+                        R"(C_rf = T.alloc_buffer((12, 8), "float32")
+C_rf_1 = T.alloc_buffer((3, 8), "float32")
+for i, k in T.grid(8, 12):
+    with T.block("C_rf"):
+        vk, vi = T.axis.remap("SS", [k, i])
+        C_rf[vk, vi] = A[vi, vk]
+for i, k_0, k_1 in T.grid(8, 3, 4):
+    with T.block("C_rf_1"):
+        vk_0, vk_1, vi = T.axis.remap("SRS", [k_0, k_1, i])
+        with T.init():
+            C_rf_1[vk_0, vi] = T.float32(0)
+        C_rf_1[vk_0, vi] = C_rf_1[vk_0, vi] + C_rf[vk_0 * 4 + vk_1, vi]
+for i, k_0 in T.grid(8, 3):
+    with T.block("C"):
+        vk_0, vi = T.axis.remap("RS", [k_0, i])
+        with T.init():
+            C[vi] = T.float32(0)
+        C[vi] = C[vi] + C_rf_1[vk_0, vi])"));
+}
+
 TEST(Rfactor, KnowsTheReducers) {
   const std::string trace = R"(b0 = sch.get_block("C")
 l1, l2 = sch.get_loops(b0)

@@ -79,6 +79,11 @@ inline ir::PrimFuncPtr Attention(int64_t heads, int64_t length, int64_t dim) {
   return Build({q, k, v, te::BatchMatmul(te::Softmax(scores), v, {}, "out")});
 }
 
+inline ir::PrimFuncPtr ColumnSums(int64_t rows, int64_t columns) {
+  const te::Tensor a = Input("A", {rows, columns});
+  return Build({a, te::ReduceOver(a, te::Reducer::kSum, {0}, false, "S")});
+}
+
 struct GpuProgram {
   std::string name;
   ir::PrimFuncPtr usual;  // of a size worth tuning
@@ -99,6 +104,8 @@ inline std::vector<GpuProgram> GpuPrograms() {
       {"softmax", SoftmaxOf(128, 768), SoftmaxOf(6, 70)},
       {"layer_norm", LayerNormOf(128, 768), LayerNormOf(6, 70)},
       {"row_sum", Norm(64, 100000), Norm(3, 1000)},
+      {"column_sum", ColumnSums(100000, 24), ColumnSums(300, 13)},
+      {"vector_matrix", MatmulRelu(1, 4096, 1024), MatmulRelu(1, 20, 70)},
       {"chain", ElementwiseChain(1024, 1024), ElementwiseChain(24, 36)},
       {"transpose", Transposed(1024, 768), Transposed(70, 40)},
       {"attention", Attention(12, 128, 64), Attention(2, 20, 8)},

@@ -14,6 +14,7 @@
 //   tile_for_threads          products: tiles of blocks, warps and lanes, with
 //                             operands in shared memory and sums in registers
 //   inline_for_threads        what remains, into the fetches
+//   reduce_columns            sums over columns, which warps read side by side
 //   reduce_across_threads     rows that the threads of a block share
 //   stage_transposed          transpositions, through shared memory
 //   reduce_in_threads         other reductions, with producers and consumer
@@ -40,8 +41,8 @@ namespace tilefarm::space {
 
 SketchRule ChainInRegisters, ChainForWarps, ChainForThreads, TileForWarpgroups,
     TileForWarpMatrices, InlineForThreads, LayOutOperands,
-    SplitReductionOverBlocks, TileForThreads, ReduceAcrossThreads,
-    StageTransposed, ReduceInThreads, BindToThreads;
+    SplitReductionOverBlocks, TileForThreads, ReduceColumns,
+    ReduceAcrossThreads, StageTransposed, ReduceInThreads, BindToThreads;
 
 // On a block that copies into shared memory: the threads fetch together, by
 // vectors of at most this many elements.
@@ -55,6 +56,14 @@ inline constexpr int64_t kEnoughBlocks = 108;
 inline constexpr int64_t kDefaultThreads = 256;
 // The most bytes that a thread loads or stores at once.
 inline constexpr int64_t kVectorBytes = 16;
+// What memory delivers at least for a load: 32 bytes, a sector.
+inline constexpr int64_t kSectorBytes = 32;
+// Of reductions that threads share. Shorter ones are not worth a warp; by
+// default every thread adds at least 4 terms and what one load brings, up to
+// kDefaultThreads, or all that a block can have where it has a multiprocessor
+// for itself.
+inline constexpr int64_t kMinSharedReduction = 32;
+inline constexpr int64_t kTermsOfThread = 4;
 
 // A sketch and how often it is drawn: the alternatives of a rule share alike
 // what it was applied to, however many sketches each leads to.
@@ -141,11 +150,16 @@ size_t PerfectLoops(schedule::Schedule& schedule,
 // Whether the block reads global memory alone. What copies the results of a
 // tile is not inlined: another kernel would read the sums of its threads.
 bool ReadsGlobalMemory(const ir::BlockNode& block);
+// Whether it may be computed anew for each use: cheap, and of global memory.
+bool IsCheapLoad(const ir::BlockNode& producer);
 // Whether the block multiplies a matrix by a vector, or the like: each element
 // of its largest operand is used once, so that no tile would reuse it.
 bool IsMatrixVector(const ir::BlockNode& block);
+// The read, beside those of its sums, of the most elements.
+const ir::BufferRegion* LargestRead(const ir::BlockNode& block);
 // Whether a thread would read a row of its own, while its neighbours read
-// others: the elements that a warp reads at once are far apart.
+// others: the elements that a warp reads at once are far apart. Operands with
+// so few elements that this costs little do not count.
 bool ReadsRows(const ir::BlockNode& block);
 // Whether each variable of the block has one serial loop for itself.
 absl::StatusOr<bool> HasPlainLoops(RuleSite& site);

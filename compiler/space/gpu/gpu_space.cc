@@ -62,8 +62,8 @@ absl::StatusOr<std::vector<GpuSketch>> ApplyRules(const RuleContext& context,
        {SplitReductions, InlineForThreads, ChainInRegisters, ChainForWarps,
         ChainForThreads, LayOutOperands, SplitReductionOverBlocks,
         TileForWarpgroups, TileForWarpMatrices, TileForThreads,
-        InlineForThreads, ReduceAcrossThreads, StageTransposed, ReduceInThreads,
-        BindToThreads}) {
+        InlineForThreads, ReduceColumns, ReduceAcrossThreads, StageTransposed,
+        ReduceInThreads, BindToThreads}) {
     TF_RETURN_IF_ERROR(Apply(context, rule, first_only, states));
   }
   for (GpuSketch& state : states) {

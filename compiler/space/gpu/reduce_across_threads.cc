@@ -18,15 +18,9 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// Shorter reductions do not fill a warp.
-constexpr int64_t kMinRowReduction = 32;
 // With so many outputs for each term, one thread for each output is fast enough
 // if neighbours then read neighbouring elements.
 constexpr int64_t kManyForEachTerm = 32;
-// The default: every thread adds at least 4 terms and what one load brings, up
-// to 8 warps; a row that has a multiprocessor for itself takes all it can get.
-constexpr int64_t kTermsOfThread = 4;
-constexpr int64_t kMostDefaultThreads = 256;
 // Rows of intermediate results that take more of a block's shared memory
 // stay in global memory, so that several blocks fit a multiprocessor.
 constexpr int64_t kSharedShare = 4;
@@ -85,7 +79,7 @@ absl::StatusOr<bool> HasFewLongSums(Schedule& schedule, BlockRv block,
   for (const LoopView& loop : loops.views) {
     (loop.sums ? terms : results) *= loop.extent;
   }
-  return results > 1 && results < kMinRowReduction && terms > results;
+  return results > 1 && results < kMinSharedReduction && terms > results;
 }
 
 // Moves the producers of the consumer, and theirs, below its loop if that
@@ -176,7 +170,7 @@ absl::StatusOr<std::optional<RowBlocks>> FindRows(const RuleContext& context,
       TF_ASSIGN_OR_RETURN(const ir::BlockPtr moved, attempt.Get(block));
       along |= ReadsRows(*moved);
     }
-    if (rows.longest >= kMinRowReduction && along) {
+    if (rows.longest >= kMinSharedReduction && along) {
       schedule = std::move(attempt);
       return std::optional<RowBlocks>(std::move(rows));
     }
@@ -322,8 +316,8 @@ absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
   }
   TF_ASSIGN_OR_RETURN(const int64_t count,
                       CountOfRows(schedule, consumer, rows->loops));
-  const int64_t most = count < limits.multiprocessors ? limits.block_threads
-                                                      : kMostDefaultThreads;
+  const int64_t most =
+      count < limits.multiprocessors ? limits.block_threads : kDefaultThreads;
   int64_t usual = limits.warp_lanes;
   while (usual * 2 * terms <= rows->longest && usual * 2 <= most) usual *= 2;
   TF_ASSIGN_OR_RETURN(

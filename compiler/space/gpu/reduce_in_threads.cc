@@ -13,10 +13,6 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-bool IsCheap(const ir::BlockNode& producer) {
-  return !UsesCostlyIntrinsic(producer) && ReadsGlobalMemory(producer);
-}
-
 // Computes the consumer where the block's sums are complete, below the spatial
 // loops of both, and divides these over threads, whose registers then have the
 // sums. False if that is not possible.
@@ -77,7 +73,7 @@ Alternatives ReduceInThreads(const RuleContext& context, RuleSite site) {
     (loops[i].reduces ? reduce : spatial).push_back(loops.rvs[i]);
   }
   if (spatial.empty() || reduce.empty()) return DoesNotApply();
-  TF_RETURN_IF_ERROR(InlineProducers(schedule, block, IsCheap));
+  TF_RETURN_IF_ERROR(InlineProducers(schedule, block, IsCheapLoad));
   if (!IsOutput(*schedule.module().Find(context.function),
                 node->writes[0].buffer.get())) {
     TF_RETURN_IF_ERROR(

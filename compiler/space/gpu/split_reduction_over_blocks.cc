@@ -33,6 +33,9 @@ constexpr int64_t kMinPart = 32;
 constexpr int64_t kBlockOutputs = 64 * 64, kMinProductPart = 64;
 // Terms of a part of a row: 16 for each of 256 threads.
 constexpr int64_t kMinRowPart = 4096;
+// Terms of a part of columns, as many as lie in a sector: a block reads 64 KB
+// while a second kernel starts.
+constexpr int64_t kMinColumnPart = 2048;
 // Blocks whose loads together are as many as memory answers at a time.
 constexpr int64_t kBlocksForMemory = 4 * kEnoughBlocks;
 
@@ -49,10 +52,12 @@ int64_t PartsOfProduct(int64_t outputs, int64_t terms) {
 
 // The parts of rows, of which each has a block, that fill the GPU; 1: the rows
 // do, or parts would be over before a second kernel starts.
-int64_t PartsOfRows(int64_t rows, int64_t terms) {
+// `least_part`: terms.
+int64_t PartsOfRows(int64_t rows, int64_t terms,
+                    int64_t least_part = kMinRowPart) {
   if (rows >= kEnoughBlocks) return 1;
   int64_t parts = 1;
-  while (rows * parts < kBlocksForMemory && terms >= 2 * parts * kMinRowPart) {
+  while (rows * parts < kBlocksForMemory && terms >= 2 * parts * least_part) {
     parts *= 2;
   }
   return parts;
@@ -154,13 +159,14 @@ Alternatives SplitReductionOverBlocks(const RuleContext& context,
   int64_t first = 1;
   if (product) {
     first = PartsOfProduct(outputs, terms);
-  } else if (!vector && ReadsRows(*node) &&
-             IsOnlyReduction(*schedule.module().Find(context.function))) {
-    first = PartsOfRows(outputs, terms);
-  }
-  // A thread for each column of a matrix, whose rows are read side by side.
-  if (vector && !ReadsRows(*node)) {
-    while (outputs * first < kManyOutputs && first < most) first *= 2;
+  } else if (IsOnlyReduction(*schedule.module().Find(context.function))) {
+    const ir::BufferRegion* const operand = LargestRead(*node);
+    const int64_t sector =
+        operand == nullptr || ReadsRows(*node)
+            ? 1
+            : kSectorBytes / std::max(operand->buffer->dtype.bytes(), 1);
+    first = PartsOfRows(CeilDiv(outputs, sector), terms,
+                        sector == 1 ? kMinRowPart : kMinColumnPart);
   }
   while (first > most) first /= 2;
   std::vector<int64_t> ways{first, 1};

@@ -102,6 +102,15 @@ int64_t WidthOf(const ir::BlockNode& block, const ir::Buffer& buffer,
   return 1;
 }
 
+// Of a read over all iterations of the block: a bound by its variables.
+int64_t ElementsOf(const ir::BlockNode& block, const ir::BufferRegion& read) {
+  int64_t elements = 1;
+  for (const ir::IterVar& iter : block.iters) {
+    if (RegionUses(read, iter.var.get())) elements *= IterExtent(iter);
+  }
+  return elements;
+}
+
 }  // namespace
 
 int64_t VectorWidth(const ir::BlockNode& block, bool loads_only) {
@@ -228,10 +237,38 @@ bool IsMatrixVector(const ir::BlockNode& block) {
   });
 }
 
+bool IsCheapLoad(const ir::BlockNode& producer) {
+  return !UsesCostlyIntrinsic(producer) && ReadsGlobalMemory(producer);
+}
+
+const ir::BufferRegion* LargestRead(const ir::BlockNode& block) {
+  const ir::BufferRegion* largest = nullptr;
+  for (const ir::BufferRegion& read : block.reads) {
+    if (absl::c_any_of(block.writes, [&](const ir::BufferRegion& write) {
+          return write.buffer == read.buffer;
+        })) {
+      continue;
+    }
+    if (largest == nullptr ||
+        ElementsOf(block, read) > ElementsOf(block, *largest)) {
+      largest = &read;
+    }
+  }
+  return largest;
+}
+
 bool ReadsRows(const ir::BlockNode& block) {
+  const ir::BufferRegion* const largest = LargestRead(block);
+  if (largest == nullptr) return false;
   bool along = false;
   for (const ir::BufferRegion& read : block.reads) {
-    if (read.region.empty()) continue;
+    // A sector for each element of the others is not more than the largest.
+    const int64_t sector =
+        kSectorBytes / std::max(read.buffer->dtype.bytes(), 1);
+    if (read.region.empty() ||
+        ElementsOf(block, read) * sector < ElementsOf(block, *largest)) {
+      continue;
+    }
     // The vector of a product with a matrix is the same for all outputs.
     bool differs = false, along_this = false;
     for (const ir::IterVar& iter : block.iters) {

@@ -56,6 +56,7 @@ bool CanCopyTiles(const ir::BlockNode& block, int64_t step, bool across) {
   arith::IndexMath math;
   const ir::Var part = ir::MakeVar("part"), along = ir::MakeVar("along");
   ir::VarMap in_parts;
+  Expr exists = ir::BoolConst(true);  // in the last part
   for (const ir::IterVar& iter : block.iters) {
     math.Bind(iter.var.get(), 0, IterExtent(iter) - 1);
   }
@@ -65,7 +66,9 @@ bool CanCopyTiles(const ir::BlockNode& block, int64_t step, bool across) {
     if (!is_depth) return iter.var;
     math.Bind(part.get(), 0, CeilDiv(extent, step) - 1);
     math.Bind(along.get(), 0, step - 1);
-    in_parts[iter.var.get()] = Expr(part) * step + Expr(along);
+    const Expr depth = Expr(part) * step + Expr(along);
+    in_parts[iter.var.get()] = depth;
+    if (extent % step != 0) exists = ir::LT(depth, ir::IntConst(extent));
     return along;
   };
   const ir::Var row = bind(row_number, across);
@@ -80,8 +83,14 @@ bool CanCopyTiles(const ir::BlockNode& block, int64_t step, bool across) {
     };
   }
   const Expr value = ir::Substitute(store->value, in_parts);
-  const auto in_tile = ir::AsCopiedLoad(value);
+  auto in_tile = ir::AsCopiedLoad(value);
   if (!in_tile) return false;
+  // What the engine brings instead must be zeros outside of the tensor.
+  if (!ir::IsConstInt(exists, 1)) {
+    in_tile->condition = in_tile->condition == nullptr
+                             ? exists
+                             : ir::And(in_tile->condition, exists);
+  }
   tile.element = *in_tile;
   return arith::FindBoxCopy(math, tile).has_value();
 }

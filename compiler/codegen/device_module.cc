@@ -188,6 +188,7 @@ absl::StatusOr<Kernels> MakeKernels(std::span<const LoweredFunction> functions,
       std::string name =
           absl::StrCat(function.symbol, "_kernel", described.kernels.size());
       described.kernels.push_back(Describe(kernel, name, numbers));
+      described.kernels.back().overlaps = OverlapsKernels(limits);
       out.list.push_back({std::move(name), std::move(kernel)});
     }
   }

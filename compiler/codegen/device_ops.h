@@ -15,6 +15,12 @@
 
 namespace tilefarm::codegen {
 
+// Whether kernels wait for the one before them by themselves: on Hopper and
+// later (runtime/cuda_launch.h).
+inline bool OverlapsKernels(const target::GpuLimits& limits) {
+  return limits.architecture >= 90;
+}
+
 // The emitter calls Begin first, then the others at its insertion point.
 class DeviceOps {
  public:

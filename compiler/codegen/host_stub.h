@@ -47,6 +47,8 @@ struct DeviceKernel {
   // Numbers of buffers: the function's parameters, then its workspaces.
   std::vector<int> arguments;
   std::vector<DeviceTensorMap> maps;
+  // It begins by waiting for the kernel before it (runtime/cuda_launch.h).
+  bool overlaps = false;
 };
 
 struct DeviceFunction {

@@ -84,6 +84,12 @@ class Nvptx : public DeviceOps {
     if (resident > 0) Annotate(*out.function, "minctasm", resident);
     builder.SetInsertPoint(
         llvm::BasicBlock::Create(context, "entry", out.function));
+    // Memory is touched after what the kernel before this one has written to
+    // it; then the next one may start, and does the same.
+    if (OverlapsKernels(limits_)) {
+      Assembly("griddepcontrol.wait;", "~{memory}", {}, builder);
+      Assembly("griddepcontrol.launch_dependents;", "~{memory}", {}, builder);
+    }
     if (kernel.shared_bytes > 0) out.shared = Shared(builder);
     return out;
   }

@@ -2,6 +2,7 @@
  * what is loaded stays until the artifact is unloaded, so that lists only grow
  * and are read without a lock. */
 #include "compiler/runtime/cuda_driver.h"
+#include "compiler/runtime/cuda_launch.h"
 #include "compiler/runtime/cuda_place.h"
 #include "compiler/runtime/gpu.h"
 #include "compiler/runtime/gpu_modules.h"
@@ -223,10 +224,9 @@ static int32_t Launch(Driver* driver, const struct tf_gpu_prepared* prepared,
       if (status != 0) return status;
       arguments[kernel->buffers + i] = &maps[i];
     }
-    const int32_t error = driver->launch(
-        prepared->kernels[k], kernel->grid[0], kernel->grid[1], kernel->grid[2],
-        kernel->block[0], kernel->block[1], kernel->block[2],
-        kernel->shared_bytes, stream, arguments, NULL);
+    const int32_t error =
+        tf_rt_cuda_launch(driver, prepared->kernels[k], kernel, stream,
+                          arguments, /*follows=*/k > 0);
     if (error != 0) {
       return tf_rt_cuda_fail(driver, "cuLaunchKernel", kernel->name, error,
                              NULL);
@@ -246,6 +246,7 @@ static int32_t Enqueue(Driver* driver, struct tf_gpu_module* module,
     bytes += WorkspaceBytes(function, i);
   }
   if (bytes == 0) return Launch(driver, prepared, buffers, stream);
+  tf_rt_cuda_interrupt_sequence();
   tf_device_pointer memory = 0;
   int32_t status = 0;
   if (module->pool != NULL) {
@@ -276,6 +277,7 @@ static int32_t Enqueue(Driver* driver, struct tf_gpu_module* module,
     pthread_mutex_unlock(&module->workspace_mutex);
     return status;
   }
+  tf_rt_cuda_interrupt_sequence();
   const int32_t error = driver->release_async(memory, stream);
   if (status == 0 && error != 0) {
     status =
@@ -456,6 +458,7 @@ void tf_rt_cuda_shutdown(void) {
     }
     tf_rt_cuda_place_shutdown(driver);
   }
+  tf_rt_cuda_launch_shutdown();
   tf_rt_cuda_driver_shutdown();
   tf_rt_gpu_error_shutdown();
 }

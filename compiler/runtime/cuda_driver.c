@@ -47,6 +47,7 @@ static const struct tf_gpu_entry kEntries[] = {
     TF_ENTRY("cuGraphLaunch", launch_graph, 0),
     TF_ENTRY("cuGraphDestroy", destroy_graph, 0),
     TF_ENTRY("cuGraphExecDestroy", destroy_executable, 0),
+    TF_ENTRY("cuLaunchKernelEx", launch_as, 0),
     TF_ENTRY("cuTensorMapEncodeTiled", encode_map, 0),
     TF_ENTRY("cuTensorMapEncodeIm2col", encode_windows, 0),
 };

@@ -18,6 +18,20 @@ struct tf_cuda_pool_properties { /* CUmemPoolProps */
   uint8_t reserved[56];
 };
 
+struct tf_cuda_launch_attribute { /* CUlaunchAttribute */
+  int32_t id;
+  char padding[4];
+  int32_t value; /* of a union of 64 bytes */
+  char rest[60];
+};
+struct tf_cuda_launch_config { /* CUlaunchConfig */
+  uint32_t grid[3], block[3];
+  uint32_t shared_bytes;
+  void* stream;
+  struct tf_cuda_launch_attribute* attributes;
+  uint32_t attribute_count;
+};
+
 /* Functions return 0 or the number of an error. */
 struct tf_cuda_driver {
   int32_t (*init)(uint32_t flags);
@@ -72,6 +86,8 @@ struct tf_cuda_driver {
   int32_t (*launch_graph)(void* executable, void* stream);
   int32_t (*destroy_graph)(void* graph);
   int32_t (*destroy_executable)(void* executable);
+  int32_t (*launch_as)(const struct tf_cuda_launch_config* config,
+                       void* function, void** arguments, void** extra);
   /* `strides` in bytes, but for the contiguous dimension. */
   int32_t (*encode_map)(void* map, int32_t element_type, uint32_t dims,
                         tf_device_pointer memory, const uint64_t* sizes,
@@ -108,6 +124,7 @@ enum {
   TF_CUDA_MAP_SWIZZLE_128_BYTES = 3,
   TF_CUDA_MAP_PROMOTE_256_BYTES = 3,
   TF_CUDA_MAP_FILL_ZEROS = 0,
+  TF_CUDA_LAUNCH_PROGRAMMATIC_SERIALIZATION = 6,
   TF_CUDA_STREAM_NON_BLOCKING = 1,
   TF_CUDA_CAPTURE_RELAXED = 2, /* other threads may allocate meanwhile */
   TF_CUDA_SHARED_BYTES_BY_DEFAULT = 48 << 10,

@@ -2,6 +2,7 @@
  * all instances in a context share the weights. The steps of a run are recorded
  * once and then launched as one graph, since their addresses never change. */
 #include "compiler/runtime/cuda_driver.h"
+#include "compiler/runtime/cuda_launch.h"
 #include "compiler/runtime/cuda_place.h"
 #include "compiler/runtime/device_model.h"
 #include "compiler/runtime/gpu.h"
@@ -188,17 +189,25 @@ int32_t tf_rt_cuda_model_create(const struct tf_rt_model* model,
   return status;
 }
 
+/* The steps, enqueued. */
+static int32_t Step(const struct Instance* instance,
+                    const struct tf_rt_variant* variant, void* stream) {
+  tf_rt_cuda_begin_sequence();
+  const int32_t status = variant->device_steps(stream, instance->operands);
+  tf_rt_cuda_end_sequence();
+  return status;
+}
+
 /* Makes a graph of the steps. */
-static int32_t Record(Driver* driver, const struct Instance* instance,
-                      const struct tf_rt_variant* variant,
-                      struct Recording* recording) {
+static int32_t RecordOnce(Driver* driver, const struct Instance* instance,
+                          const struct tf_rt_variant* variant,
+                          struct Recording* recording) {
   int32_t error =
       driver->begin_capture(instance->stream, TF_CUDA_CAPTURE_RELAXED);
   if (error != 0) {
     return tf_rt_cuda_fail(driver, "cuStreamBeginCapture", NULL, error, NULL);
   }
-  const int32_t status =
-      variant->device_steps(instance->stream, instance->operands);
+  const int32_t status = Step(instance, variant, instance->stream);
   void* graph = NULL;
   error = driver->end_capture(instance->stream, &graph);
   const char* call = "cuStreamEndCapture";
@@ -212,13 +221,26 @@ static int32_t Record(Driver* driver, const struct Instance* instance,
   return tf_rt_cuda_fail(driver, call, NULL, error, NULL);
 }
 
+/* Likewise; drivers that cannot record kernels that overlap make one of kernels
+ * that do not. */
+static int32_t Record(Driver* driver, const struct Instance* instance,
+                      const struct tf_rt_variant* variant,
+                      struct Recording* recording) {
+  const int32_t status = RecordOnce(driver, instance, variant, recording);
+  if (status == 0 || !tf_rt_cuda_overlaps(driver)) return status;
+  tf_rt_cuda_set_overlaps(0);
+  const int32_t again = RecordOnce(driver, instance, variant, recording);
+  if (again != 0) tf_rt_cuda_set_overlaps(1);
+  return again;
+}
+
 static int32_t RunSteps(Driver* driver, const struct Instance* instance,
                         const struct tf_rt_variant* variant, void* stream) {
   struct Recording* recording =
       &instance->recordings[variant - instance->model->variants];
   if (!instance->records || !recording->has_run) {
     recording->has_run = 1;
-    return variant->device_steps(stream, instance->operands);
+    return Step(instance, variant, stream);
   }
   if (recording->executable == NULL) {
     const int32_t status = Record(driver, instance, variant, recording);
@@ -299,6 +321,7 @@ int32_t tf_rt_cuda_copy(void* stream, void* to, void* from, int64_t bytes) {
   int32_t status = 0;
   Driver* driver = tf_rt_cuda_driver(&status);
   if (driver == NULL) return status;
+  tf_rt_cuda_interrupt_sequence();
   return Copy(driver, Address(to), Address(from), bytes, "copied output", 0,
               stream);
 }

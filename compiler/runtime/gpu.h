@@ -55,6 +55,8 @@ struct tf_gpu_kernel {
   /* Arguments after the buffers. */
   uint32_t maps;
   const struct tf_gpu_tensor_map* map;
+  /* It waits for the kernel before it by itself (cuda_launch.h). */
+  uint32_t overlaps;
 };
 
 struct tf_gpu_image {

@@ -40,6 +40,14 @@ DeviceKernel LaunchOfModel(const std::string& name,
           0,    arguments, {}};
 }
 
+DeviceKernel LaunchOfWaiting(const std::string& name,
+                             const std::vector<int>& arguments,
+                             int64_t floats) {
+  DeviceKernel launch = LaunchOfModel(name, arguments, floats);
+  launch.overlaps = true;
+  return launch;
+}
+
 class CudaModelTest : public DeviceModelTest {
  protected:
   CudaModelTest() : fake_(TILEFARM_FAKE_CUDA) {}
@@ -51,7 +59,8 @@ class CudaModelTest : public DeviceModelTest {
   void TearDown() override {
     for (const char* name :
          {"TILEFARM_CUDA_DRIVER", "TILEFARM_POISON_WORKSPACE",
-          "FAKE_CUDA_MEMORY", "FAKE_CUDA_FAIL_LAUNCH", "FAKE_CUDA_FAIL_CALL"}) {
+          "TILEFARM_CUDA_OVERLAP", "FAKE_CUDA_MEMORY", "FAKE_CUDA_FAIL_LAUNCH",
+          "FAKE_CUDA_FAIL_CALL"}) {
       unsetenv(name);
     }
   }
@@ -66,6 +75,11 @@ class CudaModelTest : public DeviceModelTest {
 
   static Kernel Load(bool open = false) {
     return LoadModel(BuildModel(Cuda(), kImage, open, &LaunchOfModel));
+  }
+  // Of kernels that wait for the one before them.
+  static Kernel LoadWaiting() {
+    return LoadModel(
+        BuildModel(Cuda(), kImage, /*open=*/false, &LaunchOfWaiting));
   }
 
   int Count(const std::string& call) { return fake_.Count(call); }
@@ -101,6 +115,70 @@ TEST_F(CudaModelTest, StepsBecomeOneGraphAfterTheFirstRun) {
     // Of each run: the input and both outputs; the copied output while
     // launched.
     EXPECT_EQ(Count("cuMemcpyAsync 256"), 4 * 3 + 2);
+  }
+  ExpectNothingLeft();
+}
+
+// Behind a kernel of the model, that is: the first of them follows copies of
+// the inputs, and one the copy of an output.
+TEST_F(CudaModelTest, KernelsOverlapTheOneBefore) {
+  {
+    const Kernel library = LoadWaiting();
+    DeviceModel model(library);
+    ASSERT_EQ(model.Create(), 0) << model.Error();
+    RunRight(model);
+    EXPECT_EQ(Count("cuLaunchKernel") + Count("cuLaunchKernelEx"), 6);
+    EXPECT_GE(Count("cuLaunchKernelEx"), 3);
+    const std::string log = fake_.Log();
+    EXPECT_LT(log.find("cuLaunchKernel "), log.find("cuLaunchKernelEx "));
+    RunRight(model);
+    RunRight(model);
+    EXPECT_EQ(Count("cuLaunchKernel") + Count("cuLaunchKernelEx"), 12);
+    EXPECT_EQ(Count("cuGraphInstantiate"), 1);
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(CudaModelTest, KernelsWaitWhereTheDriverCannotOverlapThem) {
+  setenv("FAKE_CUDA_FAIL_CALL", "cuLaunchKernelEx:801", 1);
+  {
+    const Kernel library = LoadWaiting();
+    DeviceModel model(library);
+    ASSERT_EQ(model.Create(), 0) << model.Error();
+    RunRight(model);
+    RunRight(model);
+    EXPECT_EQ(Count("cuLaunchKernelEx"), 1);
+    EXPECT_EQ(Count("cuLaunchKernel"), 12);
+  }
+  ExpectNothingLeft();
+}
+
+// The graph of overlapping kernels is refused, the one without is not.
+TEST_F(CudaModelTest, GraphsWaitWhereTheDriverCannotRecordOverlaps) {
+  {
+    const Kernel library = LoadWaiting();
+    DeviceModel model(library);
+    ASSERT_EQ(model.Create(), 0) << model.Error();
+    RunRight(model);
+    fake_.ClearLog();
+    setenv("FAKE_CUDA_FAIL_CALL", "cuGraphInstantiate:801:once", 1);
+    RunRight(model);
+    EXPECT_EQ(Count("cuGraphInstantiate"), 2);
+    EXPECT_EQ(Count("cuLaunchKernel") + Count("cuLaunchKernelEx"), 12);
+    EXPECT_GE(Count("cuLaunchKernel"), 6);
+    EXPECT_EQ(Count("cuGraphLaunch on stream"), 1);
+  }
+}
+
+TEST_F(CudaModelTest, NoKernelsOverlapWhereTheUserSaysSo) {
+  setenv("TILEFARM_CUDA_OVERLAP", "0", 1);
+  {
+    const Kernel library = LoadWaiting();
+    DeviceModel model(library);
+    ASSERT_EQ(model.Create(), 0) << model.Error();
+    RunRight(model);
+    EXPECT_EQ(Count("cuLaunchKernelEx"), 0);
+    EXPECT_EQ(Count("cuLaunchKernel"), 6);
   }
   ExpectNothingLeft();
 }

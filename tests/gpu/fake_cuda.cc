@@ -145,6 +145,8 @@ int Begin(const char* call, const std::string& arguments = "") {
     const std::string text = fail;
     const size_t colon = text.find(':');
     if (text.substr(0, colon) == call && colon != std::string::npos) {
+      // "CALL:ERROR:once"
+      if (text.ends_with(":once")) unsetenv("FAKE_CUDA_FAIL_CALL");
       return std::atoi(text.c_str() + colon + 1);
     }
   }
@@ -254,6 +256,18 @@ void WriteCounters(const char* path, const ptx::Launch& launch,
       three(launch.threads).c_str(), launch.shared_bytes, outcome.blocks,
       counters.Json().c_str());
   std::fclose(file);
+}
+
+// Whether the kernel waits for the one before it, before it touches memory.
+bool WaitsFirst(const ptx::Kernel& kernel) {
+  for (const ptx::Instruction& instruction : kernel.code) {
+    const std::string_view text = instruction.text;
+    if (text.starts_with("griddepcontrol.wait")) return true;
+    for (const char* space : {".global", ".shared", "tensor", "mbarrier"}) {
+      if (text.find(space) != std::string_view::npos) return false;
+    }
+  }
+  return false;
 }
 
 void RunPtx(World& at, const ptx::Kernel& kernel, ptx::Launch launch,
@@ -637,10 +651,10 @@ int cuFuncSetAttribute(void* function, int attribute, int value) {
 }
 
 #ifndef FAKE_CUDA_BROKEN
-int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
-                   unsigned grid_z, unsigned block_x, unsigned block_y,
-                   unsigned block_z, unsigned shared, void* stream,
-                   void** parameters, void**) {
+static int LaunchOne(const char* call, void* handle, unsigned grid_x,
+                     unsigned grid_y, unsigned grid_z, unsigned block_x,
+                     unsigned block_y, unsigned block_z, unsigned shared,
+                     void* stream, void** parameters, bool overlaps) {
   const Lock lock(mutex);
   const auto* function = static_cast<const Function*>(handle);
   char text[300];
@@ -648,7 +662,7 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
                 "%s grid %u %u %u block %u %u %u shared %u on %s",
                 function->name.c_str(), grid_x, grid_y, grid_z, block_x,
                 block_y, block_z, shared, Text(stream).c_str());
-  if (const int error = BeginInContext("cuLaunchKernel", text)) return error;
+  if (const int error = BeginInContext(call, text)) return error;
   if (!world->alive.count(function->module) || !IsStream(stream) ||
       function->module->context != stack.back()) {
     return kInvalidHandle;
@@ -660,6 +674,11 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
   if (const auto code = function->module->code) {
     const ptx::Kernel* kernel = code->Find(function->name);
     if (kernel == nullptr) return kNotFound;
+    if (overlaps && !WaitsFirst(*kernel)) {
+      std::fprintf(stderr, "%s would not wait for the kernel before it\n",
+                   function->name.c_str());
+      return kInvalidValue;
+    }
     Arguments values;
     for (size_t i = 0; i < kernel->parameters.size(); ++i) {
       const auto* value = static_cast<const unsigned char*>(parameters[i]);
@@ -699,6 +718,43 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
     found->second.run(arguments.data(), grid, block, shared);
   });
   return kSuccess;
+}
+int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
+                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                   unsigned block_z, unsigned shared, void* stream,
+                   void** parameters, void**) {
+  return LaunchOne("cuLaunchKernel", handle, grid_x, grid_y, grid_z, block_x,
+                   block_y, block_z, shared, stream, parameters,
+                   /*overlaps=*/false);
+}
+#endif
+
+#if !defined(FAKE_CUDA_OLD) && !defined(FAKE_CUDA_BROKEN)
+struct LaunchAttribute {
+  int id;
+  char padding[4];
+  int value;
+  char rest[60];
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+int cuLaunchKernelEx(const LaunchConfig* config, void* handle,
+                     void** parameters, void**) {
+  constexpr int kProgrammaticSerialization = 6;
+  bool overlaps = false;
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const LaunchAttribute& attribute = config->attributes[i];
+    if (attribute.id != kProgrammaticSerialization) return kInvalidValue;
+    overlaps |= attribute.value != 0;
+  }
+  return LaunchOne("cuLaunchKernelEx", handle, config->grid[0], config->grid[1],
+                   config->grid[2], config->block[0], config->block[1],
+                   config->block[2], config->shared, config->stream, parameters,
+                   overlaps);
 }
 #endif
 

@@ -8,6 +8,9 @@
 // PTX (ptx/ptx_machine.h); events have the time that this takes. What a kernel
 // does wrong is an error of the driver, and one line on standard error.
 //
+// Kernels that would start before the one before them has ended, and do not wait
+// for it (cuLaunchKernelEx), are not launched.
+//
 // Kernels of an image with ".entry NAME() {}" are functions that the test
 // registers by name; others do nothing. Text with "syntax error" does not load.
 //
@@ -17,7 +20,8 @@
 //   FAKE_CUDA_CAPABILITY=80   of the devices (90)
 //   FAKE_CUDA_FAIL_LAUNCH=n   the n-th kernel that runs fails, and every later
 //   FAKE_CUDA_ERROR=700         call returns this error
-//   FAKE_CUDA_FAIL_CALL=cuModuleUnload:999  a function returns this error
+//   FAKE_CUDA_FAIL_CALL=cuModuleUnload:999  a function returns this error;
+//                             once, with ":once"
 //   FAKE_CUDA_HANG=cuLaunchKernel           a function never returns
 //   FAKE_CUDA_LOG=FILE        calls are appended to this file
 //   FAKE_CUDA_COUNTERS=FILE   what kernels do is appended, one JSON object each

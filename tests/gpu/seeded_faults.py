@@ -190,6 +190,9 @@ FAULTS = [
      "return most(0) == most(lanes_ - 1);",
      "return most(0) == most(0);"),
     # What only PTX has.
+    ("kernel-does-not-wait", CODEGEN + "nvptx_ops.cc",
+     "Assembly(\"griddepcontrol.wait;\"",
+     "Assembly(\"griddepcontrol.launch_dependents;\""),
     ("ptx-wait-count", CODEGEN + "nvptx_ops.cc",
      'Assembly(absl::StrCat("cp.async.wait_group ", groups, ";")',
      'Assembly(absl::StrCat("cp.async.wait_group ", groups + 1, ";")'),

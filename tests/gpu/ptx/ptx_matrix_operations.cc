@@ -440,7 +440,10 @@ bool MakeWarpgroupOperation(const Parts& opcode, const Operands& operands,
 bool MakeMatrixOperation(const Parts& opcode, const Operands& operands,
                          Places& places, Instruction& out) {
   const std::string& name = opcode[0];
-  if (name == "fence" || name == "membar") {
+  // Kernels run one after another, so that there is nothing to wait for.
+  const bool waits = name == "griddepcontrol" &&
+                     (Has(opcode, "wait") || Has(opcode, "launch_dependents"));
+  if (name == "fence" || name == "membar" || waits) {
     out.run = Nothing;
     return true;
   }

@@ -1,6 +1,7 @@
 #include "compiler/arith/window_rows.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
@@ -200,10 +201,26 @@ bool IsBoundOf(IndexMath& math, const Expr& condition, const Expr& index,
   if (op != kLT && op != kLE && op != kGT && op != kGE) return false;
   const bool less = op == kLT || op == kLE;
   const Expr room = less ? compare->b - compare->a : compare->a - compare->b;
-  // The condition is that room - strict is at least 0.
+  // The condition is that this is at least 0.
   const int64_t strict = op == kLT || op == kGT ? 1 : 0;
-  return math.Difference(room, index) == strict ||
-         math.Difference(room, ir::IntConst(extent - 1) - index) == strict;
+  const Expr at_least = room - strict;
+  const auto largest = [&](const Expr& e) {
+    int64_t most = 0;
+    for (const auto& [atom, coefficient] : math.Decompose(e).terms) {
+      most = std::max(most, std::abs(coefficient));
+    }
+    return most;
+  };
+  const int64_t unit = largest(at_least);
+  if (unit == 0) return false;
+  // So is what is `scale` times that, and less than `scale` more.
+  const auto is_same = [&](const Expr& bound) {
+    const int64_t scale = largest(bound) / unit;
+    if (scale < 1) return false;
+    const auto more = math.Difference(bound, at_least * scale);
+    return more && 0 <= *more && *more < scale;
+  };
+  return is_same(index) || is_same(ir::IntConst(extent - 1) - index);
 }
 
 }  // namespace tilefarm::arith

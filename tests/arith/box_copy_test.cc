@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/arith/evaluate.h"
+#include "compiler/arith/window_rows.h"
 #include "compiler/ir/tensor_box.h"
 #include "compiler/ir/visitor.h"
 
@@ -241,6 +242,29 @@ TEST(BoxCopyTest, WindowsOfOneElementAreRowsOfAMatrix) {
   EXPECT_EQ(found->tensor_rows, 392);
   EXPECT_EQ(found->map.sizes, (std::array<int64_t, 5>{1, 1, 1, 392, 64}));
   EXPECT_EQ(math.Difference(found->origin[3], Expr(block) * 128), 0);
+}
+
+// Of windows whose step is their distance in the image, conditions are divided
+// by it: 2 <= 2 * x is 1 <= x.
+TEST(BoxCopyTest, DividedConditionsAreBounds) {
+  IndexMath math;
+  const ir::Var x = ir::MakeVar("x");
+  math.Bind(x.get(), 0, 20);
+  const Expr index = Expr(x) * 2 - 2;
+  const auto is_bound = [&](const Expr& condition) {
+    return IsBoundOf(math, condition, index, /*extent=*/16);
+  };
+  EXPECT_TRUE(is_bound(ir::LE(IntConst(1), x)));
+  EXPECT_TRUE(is_bound(ir::LT(x, IntConst(9))));
+  EXPECT_TRUE(is_bound(ir::LE(IntConst(0), index)));
+  EXPECT_TRUE(is_bound(ir::LT(index, IntConst(16))));
+  for (const int64_t other : {0, 2}) {
+    EXPECT_FALSE(is_bound(ir::LE(IntConst(other), x))) << other;
+  }
+  for (const int64_t other : {8, 10}) {
+    EXPECT_FALSE(is_bound(ir::LT(x, IntConst(other)))) << other;
+  }
+  EXPECT_FALSE(is_bound(ir::LT(Expr(x) * 3, IntConst(16))));
 }
 
 // Rows that a product does not use may be beyond the last window.

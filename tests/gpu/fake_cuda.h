@@ -8,8 +8,8 @@
 // PTX (ptx/ptx_machine.h); events have the time that this takes. What a kernel
 // does wrong is an error of the driver, and one line on standard error.
 //
-// Kernels that would start before the one before them has ended, and do not wait
-// for it (cuLaunchKernelEx), are not launched.
+// Kernels that would start before the one before them has ended, and do not
+// wait for it (cuLaunchKernelEx), are not launched.
 //
 // Kernels of an image with ".entry NAME() {}" are functions that the test
 // registers by name; others do nothing. Text with "syntax error" does not load.

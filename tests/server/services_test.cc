@@ -453,6 +453,8 @@ class LockedDatabaseTest : public ServicesTest {
   std::shared_ptr<sqlite3> Lock() {
     sqlite3* db = nullptr;
     EXPECT_EQ(sqlite3_open((directory_ + "/tune.db").c_str(), &db), SQLITE_OK);
+    // The server may be writing, too.
+    sqlite3_busy_timeout(db, 10'000);
     EXPECT_EQ(sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr),
               SQLITE_OK);
     return {db, sqlite3_close};

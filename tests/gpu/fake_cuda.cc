@@ -37,6 +37,7 @@ enum Error {
   kNotFound = 500,
   kNotReady = 600,
   kContextDestroyed = 709,
+  kLaunchFailed = 719,
 };
 
 // Images of tests that register functions for their kernels have this.
@@ -677,7 +678,7 @@ static int LaunchOne(const char* call, void* handle, unsigned grid_x,
     if (overlaps && !WaitsFirst(*kernel)) {
       std::fprintf(stderr, "%s would not wait for the kernel before it\n",
                    function->name.c_str());
-      return kInvalidValue;
+      return world->sticky = kLaunchFailed;
     }
     Arguments values;
     for (size_t i = 0; i < kernel->parameters.size(); ++i) {

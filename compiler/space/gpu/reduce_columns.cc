@@ -160,8 +160,8 @@ absl::Status SumInRegisters(Schedule& schedule, BlockRv block, LoopRv loop) {
   return absl::OkStatus();
 }
 
-// What each thread adds up for itself, for the others in shared memory.
-// `partial`, the variable of the parts is its first spatial one.
+// What each thread adds up for itself, and leaves in shared memory. The first
+// spatial variable of `partial` is that of the parts.
 absl::Status AddInThreads(Schedule& schedule, BlockRv partial, LoopRv kernel,
                           const Columns& columns, const Shape& shape) {
   TF_RETURN_IF_ERROR(

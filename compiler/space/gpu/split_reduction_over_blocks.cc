@@ -128,8 +128,8 @@ bool IsOnlyReduction(const ir::PrimFunc& function) {
 // An alternative for long reductions with few outputs, which alone would not
 // fill the GPU (split-K): the longest reduce loop is cut into parts, whose
 // partial results a second kernel combines; or all reduce loops as one, so that
-// the copy engine fetches whole rows. Of products and of rows with few outputs,
-// it is the first alternative.
+// the copy engine fetches whole rows. Of products, rows and columns with few
+// outputs, it is the first alternative.
 //
 //   for i, k: C[i] += A[i, k]
 //   ->  for i, k_0, k_1: C_rf[k_0, i] += A[i, ...]

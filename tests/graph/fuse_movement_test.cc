@@ -1,4 +1,4 @@
-// What moves operands and results of attention becomes part of it.
+// What moves operands and results of calls becomes part of them.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -134,14 +134,15 @@ TEST_F(FuseMovement, AReshapeThatDividesStays) {
       ElementsAre("permute_dims", "reshape", "matmul+nn.softmax+matmul"));
 }
 
-TEST_F(FuseMovement, WhatOthersReadStays) {
+// Queries, which are a result, stay; others read values in place.
+TEST_F(FuseMovement, WhatIsAResultStays) {
   const ValueId q = Q(), k = K(), v = V();
   const ValueId y = Attention(builder_, q, k, v);
   const ValueId moved = Move(builder_, y, {1, 0, 2});
   EXPECT_THAT(OpsWith({moved, q, Relu(builder_, v), y}),
-              ElementsAre("permute_dims", "permute_dims",
-                          "rearrange+matmul+nn.softmax+matmul", "permute_dims",
-                          "nn.relu"));
+              ElementsAre("permute_dims",
+                          "rearrange+rearrange+matmul+nn.softmax+matmul",
+                          "permute_dims", "rearrange+nn.relu"));
 }
 
 TEST_F(FuseMovement, WhatComputesStays) {
@@ -160,9 +161,136 @@ TEST_F(FuseMovement, WhatComputesStays) {
                   "rearrange+rearrange+matmul+nn.softmax+matmul", "half"));
 }
 
-TEST_F(FuseMovement, OneProductStaysAlone) {
+TEST_F(FuseMovement, OperandsOfOneProduct) {
   EXPECT_THAT(OpsWith({Product(builder_, Q(), K())}),
-              ElementsAre("permute_dims", "permute_dims", "matmul"));
+              ElementsAre("rearrange+rearrange+matmul"));
+  EXPECT_THAT(Made(), testing::UnorderedElementsAre(
+                          ElementsAre(kHeads, kQueries, kNumbers),
+                          ElementsAre(kHeads, kKeys, kNumbers)));
+}
+
+// Rows of results go where the model wants them; columns do not become rows.
+TEST_F(FuseMovement, TheResultOfOneProduct) {
+  const auto product = [&](const std::string& n) {
+    return Product(builder_,
+                   builder_.Input("a" + n, F32({kHeads, kQueries, kNumbers})),
+                   builder_.Input("b" + n, F32({kHeads, kNumbers, kKeys})));
+  };
+  EXPECT_THAT(OpsWith({Move(builder_, product("0"), {1, 0, 2}),
+                       Move(builder_, product("1"), {0, 2, 1})}),
+              ElementsAre("matmul+permute_dims", "matmul", "permute_dims"));
+}
+
+// A product of a vector reads the matrix once, as it lies.
+TEST_F(FuseMovement, AMatrixThatIsReadOnceStays) {
+  const ValueId x = builder_.Input("x", F32({1, kNumbers}));
+  const ValueId w = builder_.Input("w", F32({kKeys, kNumbers}));
+  const ValueId y = Must(builder_.Compute(
+      "matmul", {}, {x, Move(builder_, w, {1, 0})},
+      [](const Tensors& in) { return te::Matmul(in[0], in[1]); }));
+  EXPECT_THAT(OpsWith({y}), ElementsAre("permute_dims", "matmul"));
+}
+
+// Windows of 2 x 3 pixels, each with all its channels.
+constexpr int64_t kHigh = 4, kWide = 6, kChannels = 5;
+
+class Windows : public FuseMovement {
+ protected:
+  ValueId Pixels(const std::string& name) {
+    return builder_.Input(name, F32({kHigh, kWide, kChannels}));
+  }
+  ValueId InWindows(ValueId x) {
+    const ValueId apart = Reshape(builder_, x, {2, 2, 2, 3, kChannels});
+    return Reshape(builder_, Move(builder_, apart, {0, 2, 1, 3, 4}),
+                   {4, 6, kChannels});
+  }
+  ValueId OutOfWindows(ValueId x) {
+    const ValueId apart = Reshape(builder_, x, {2, 2, 2, 3, kChannels});
+    return Reshape(builder_, Move(builder_, apart, {0, 2, 1, 3, 4}),
+                   {kHigh, kWide, kChannels});
+  }
+  ValueId Shares(ValueId x) {
+    return Must(builder_.Compute("nn.softmax", {}, {x}, [](const Tensors& in) {
+      return te::Softmax(in[0]);
+    }));
+  }
+  // The largest of each two pixels side by side.
+  ValueId Pool(ValueId x) {
+    return Must(builder_.Compute("pool", {}, {x}, [&](const Tensors& in) {
+      return te::Compute("pool", {kHigh, kWide - 1, kChannels},
+                         [&](const te::Indices& i) {
+                           const ir::Expr a = in[0]({i[0], i[1], i[2]});
+                           const ir::Expr b = in[0]({i[0], i[1] + 1, i[2]});
+                           return te::Body(ir::Max(a, b));
+                         });
+    }));
+  }
+};
+
+// Indices may divide: of a row, they are computed once.
+TEST_F(Windows, OfRows) {
+  EXPECT_THAT(OpsWith({Shares(InWindows(Pixels("x")))}),
+              ElementsAre("reshape", "rearrange+nn.softmax"));
+}
+
+TEST_F(Windows, OfTheResultOfRows) {
+  EXPECT_THAT(OpsWith({InWindows(Shares(Pixels("x")))}),
+              ElementsAre("nn.softmax+rearrange", "reshape"));
+}
+
+// Both could have it: the product's rows stay rows of its operand.
+TEST_F(Windows, BetweenRowsAndAProduct) {
+  const ValueId w = builder_.Input("w", F32({4, kChannels, kKeys}));
+  EXPECT_THAT(OpsWith({Product(builder_, InWindows(Shares(Pixels("x"))), w)}),
+              ElementsAre("nn.softmax+rearrange", "reshape", "matmul"));
+}
+
+TEST_F(Windows, OfElements) {
+  const ValueId sum =
+      Add(builder_, OutOfWindows(builder_.Input("w", F32({4, 6, kChannels}))),
+          Pixels("x"));
+  EXPECT_THAT(OpsWith({sum}), ElementsAre("reshape", "rearrange+add"));
+}
+
+// Products copy rows whose places need no divisions; what reads neighbours
+// would divide for each.
+TEST_F(Windows, OfProductsAndPoolsStay) {
+  const ValueId w = builder_.Input("w", F32({4, kChannels, kKeys}));
+  const ValueId v = builder_.Input("v", F32({4, 6, kChannels}));
+  EXPECT_THAT(OpsWith({Product(builder_, InWindows(Pixels("x")), w),
+                       Pool(OutOfWindows(v))}),
+              ElementsAre("reshape", "permute_dims", "reshape", "matmul",
+                          "reshape", "permute_dims", "reshape", "pool"));
+}
+
+TEST_F(Windows, ASliceOfPool) {
+  const ValueId x = builder_.Input("x", F32({kHigh, kWide, 2 * kChannels}));
+  const ValueId half =
+      Must(builder_.Compute("strided_slice", {}, {x}, [&](const Tensors& in) {
+        return te::Compute(
+            "slice", {kHigh, kWide, kChannels}, [&](const te::Indices& i) {
+              return te::Body(in[0]({i[0], i[1], i[2] + kChannels}));
+            });
+      }));
+  EXPECT_THAT(OpsWith({Pool(half)}), ElementsAre("rearrange+pool"));
+}
+
+// Channels that become rows stay apart: neighbours would not be neighbours.
+TEST_F(Windows, ColumnsStay) {
+  EXPECT_THAT(OpsWith({Shares(Move(builder_, Pixels("x"), {0, 2, 1}))}),
+              ElementsAre("permute_dims", "nn.softmax"));
+}
+
+// The chain reads through the second transposition, then the first one.
+TEST_F(FuseMovement, MovementBehindMovement) {
+  const ValueId x = builder_.Input("x", F32({1, kKeys, kHeads, kNumbers}));
+  const ValueId once = Move(builder_, x, {0, 2, 1, 3});
+  const ValueId twice = Move(builder_, once, {0, 1, 3, 2});
+  const ValueId k = Reshape(builder_, twice, {kHeads, kNumbers, kKeys});
+  EXPECT_THAT(
+      OpsWith({Attention(builder_, Q(), k, V())}),
+      ElementsAre(
+          "rearrange+rearrange+rearrange+rearrange+matmul+nn.softmax+matmul"));
 }
 
 // The transposition between two attentions belongs to the first.

@@ -234,6 +234,27 @@ absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
   return GroupLoops{threads[0], k[0]};
 }
 
+// Whether what the block makes of the sums is stored along their rows, in rows
+// of whole units, so that the copy engine can write tiles of it.
+bool StoresTiles(const ir::BlockNode& written, const ir::BufferNode* sums) {
+  const auto* store = ir::As<ir::StoreNode>(written.body);
+  if (store == nullptr) return false;
+  const ir::BufferNode& result = *store->buffer;
+  const auto last = VariableOf(written, store->indices.back());
+  if (!last || result.dtype.bytes() < 2 || !result.is_dense() ||
+      result.shape.size() < 2 ||
+      result.shape.back() * result.dtype.bytes() % ir::kTensorRowBytes != 0) {
+    return false;
+  }
+  bool along = true;
+  ir::PostOrderExprs(store->value, [&](const Expr& expr) {
+    const auto* load = ir::As<ir::LoadNode>(expr);
+    if (load == nullptr || load->buffer.get() != sums) return;
+    along &= VariableOf(written, load->indices.back()) == last;
+  });
+  return along;
+}
+
 absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   std::optional<GroupProduct> product = FindGroupProduct(*node);
@@ -261,26 +282,21 @@ absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {
   TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(writer, loops.threads,
                                                /*preserve_unit_loops=*/true));
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr written, schedule.Get(writer));
-  const ir::BufferNode& result = *written->writes[0].buffer;
-  const auto* store = ir::As<ir::StoreNode>(written->body);
-  if (way.boxes &&
-      (store == nullptr || !VariableOf(*written, store->indices.back()) ||
-       result.dtype.bytes() < 2 || !result.is_dense() ||
-       result.shape.size() < 2 ||
-       result.shape.back() * result.dtype.bytes() % ir::kTensorRowBytes != 0)) {
+  TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
+  if (way.boxes && !StoresTiles(*written, node->writes[0].buffer.get())) {
     return absl::FailedPreconditionError("the engine cannot write the result");
   }
   for (const bool is_a : {true, false}) {
     TF_ASSIGN_OR_RETURN(
         const BlockRv copy,
         schedule.CacheRead(block, is_a ? product->a : product->b, "shared"));
-    if (flat) {
-      TF_ASSIGN_OR_RETURN(const ir::BlockPtr copied,
-                          CopyFromTensor(schedule, copy));
-      if (!CanCopyTiles(*copied, product->step,
-                        is_a ? product->a_across : product->b_across)) {
-        return absl::FailedPreconditionError("the engine cannot fetch it");
-      }
+    Schedule moved = schedule;
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr copied, CopyFromTensor(moved, copy));
+    if (CanCopyTiles(*copied, product->step,
+                     is_a ? product->a_across : product->b_across)) {
+      schedule = std::move(moved);
+    } else if (flat) {
+      return absl::FailedPreconditionError("the engine cannot fetch it");
     }
     TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, loops.fetches,
                                           /*preserve_unit_loops=*/true));

@@ -19,9 +19,9 @@ bool IsCopy(const LoopNest& nest, const NestStore& store) {
 // Bytes that come into a cache: each line of the smallest part of the nest that
 // does not fit once for each execution of that part. Lines that one iteration
 // of its outermost loop shares with the next are still there.
-double BytesInto(const StoreView& view, double capacity) {
+double BytesInto(const StoreView& view, int level, double capacity) {
   size_t part = view.depth();
-  while (part > 0 && view.total_bytes(part) <= capacity) --part;
+  while (part > 0 && view.Fits(part, level, capacity)) --part;
   const double runs = view.iterations(0) / view.iterations(part);
   double bytes = 0;
   for (size_t a = 0; a < view.store().accesses.size(); ++a) {
@@ -207,7 +207,7 @@ BottleneckReport FindBottleneck(const LoopNest& nest,
       const auto capacity = static_cast<double>(caches[level]);
       // A run finds in a cache what the run before left there.
       const double bytes =
-          all_bytes <= capacity ? 0 : BytesInto(view, capacity);
+          all_bytes <= capacity ? 0 : BytesInto(view, level, capacity);
       store.traffic[level] =
           bytes / BytesPerCycle(core, level, store.is_parallel);
       store.bytes[level] = bytes;

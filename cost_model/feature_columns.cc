@@ -101,7 +101,8 @@ constexpr FeatureColumn kCurvePoint = {
     "the nest, from the inside, that holds this share of the logarithm "
     "of all iterations"};
 
-// A cache: the largest inner part of the nest whose bytes fit into it.
+// A cache: the largest inner part of the nest whose bytes fit into it; in the
+// first level, also without more rows in a set than it has ways.
 constexpr FeatureColumn kCache[] = {
     {"fit_iterations", "log of the iterations of that part"},
     {"fit_bytes", "log of the different bytes of that part"},

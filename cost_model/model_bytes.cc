@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kMagic = "TFCM";
 // The version of the format and of the meaning of the feature columns; samples
 // with other meanings would train a wrong model.
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 constexpr size_t kChecksumBytes = 8;
 
 }  // namespace

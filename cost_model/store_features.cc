@@ -299,10 +299,10 @@ void WriteCurve(const StoreView& view, RowWriter& row) {
 }
 
 // `all_bytes`: of all buffers of the program.
-void WriteCache(const StoreView& view, double all_bytes, double capacity,
-                RowWriter& row) {
+void WriteCache(const StoreView& view, double all_bytes, int level,
+                double capacity, RowWriter& row) {
   size_t fit = view.depth();
-  while (fit > 0 && view.total_bytes(fit - 1) <= capacity) --fit;
+  while (fit > 0 && view.Fits(fit - 1, level, capacity)) --fit;
   row.AddLog(view.iterations(fit));
   row.AddLog(view.total_bytes(fit));
   size_t next = fit;
@@ -449,9 +449,10 @@ void WriteStoreFeatures(const LoopNest& nest, const NestStore& store,
   for (size_t i = 0; i < buffers; ++i) WriteBuffer(view, view.order()[i], row);
   row.Skip(static_cast<int>(kBuffers - buffers) * kBufferColumns);
   WriteCurve(view, row);
+  int level = 0;
   for (const int64_t capacity : {target.caches.l1_bytes, target.caches.l2_bytes,
                                  target.caches.l3_bytes}) {
-    WriteCache(view, all_bytes, static_cast<double>(capacity), row);
+    WriteCache(view, all_bytes, level++, static_cast<double>(capacity), row);
   }
   WriteRegisters(view, band, target, row);
   WriteParallel(view, target, row);

@@ -16,6 +16,10 @@
 namespace tilefarm::cost_model {
 
 inline constexpr double kLineBytes = 64;
+// Lines so far apart, or multiples of it, share a set of the first-level cache:
+// a page, so that addresses select sets before they are translated. Caches
+// behind it are indexed by addresses of memory, or by hashes of them.
+inline constexpr double kL1WayBytes = 4096;
 
 inline double CeilDiv(double a, double b) { return std::ceil(a / b); }
 
@@ -24,6 +28,9 @@ struct Footprint {
   double elements;  // distinct ones
   double bytes;
   double lines;
+  // The first-level cache that holds it, at least: more than its bytes where
+  // its rows are so far apart that they share sets.
+  double l1_bytes;
 };
 
 // Shared data of a store for several groups. Index d of a per-depth vector is
@@ -54,6 +61,15 @@ class StoreView {
   const NestStore& store() const { return store_; }
   double iterations(size_t d) const { return iterations_[d]; }
   double total_bytes(size_t d) const { return total_bytes_[d]; }
+  // Whether what the nest from depth d on touches fits into a cache of the
+  // level, from 0.
+  bool Fits(size_t d, int level, double capacity) const {
+    if (total_bytes_[d] > capacity) return false;
+    for (size_t a = 0; level == 0 && a < store_.accesses.size(); ++a) {
+      if (At(a, d).l1_bytes > capacity) return false;
+    }
+    return true;
+  }
   const Footprint& At(size_t access, size_t d) const {
     return footprints_[access * (depth_ + 1) + depth_ - d];
   }
@@ -112,6 +128,7 @@ class StoreView {
     };
     for (size_t dim = 0; dim < dims; ++dim) count(dim);
     double elements = 1, run = 1;  // touched, and adjacent
+    uint64_t steps = 0;            // between runs, in elements: all their bits
     double moving = 1;             // iterations of loops that move the access
     for (size_t d = depth_ + 1; d-- > 0;) {
       const bool moves = d < depth_ && Moves(access, d);
@@ -125,7 +142,9 @@ class StoreView {
       Footprint f;
       if (moves || d == depth_) {
         elements = run = 1;
+        steps = 0;
         bool adjacent = true;
+        double step = 1;
         for (size_t dim = dims; dim-- > 0;) {
           const double span = moves ? a.spans[dim * depth_ + d] : 0;
           if (span > 0) {
@@ -133,8 +152,13 @@ class StoreView {
             count(dim);
           }
           elements *= counts[dim];
-          if (adjacent) run *= counts[dim];
+          if (adjacent) {
+            run *= counts[dim];
+          } else if (counts[dim] > 1) {
+            steps |= static_cast<uint64_t>(step);
+          }
           adjacent = adjacent && counts[dim] == size(dim);
+          step *= size(dim);
         }
       }
       f.elements = std::min(elements, moving * std::max(a.loads, 1) * a.group +
@@ -143,8 +167,20 @@ class StoreView {
       f.lines =
           std::max(1.0, f.elements / run) * CeilDiv(run * element, kLineBytes);
       f.lines = std::min(f.lines, f.elements);
+      f.l1_bytes = L1Bytes(f.bytes, f.elements / run, run * element,
+                           static_cast<double>(steps & -steps) * element);
       footprints_.push_back(f);
     }
+  }
+
+  // `apart`: the largest power of two that all distances of runs are multiples
+  // of.
+  static double L1Bytes(double bytes, double runs, double run_bytes,
+                        double apart) {
+    apart = std::min(apart, kL1WayBytes);
+    // Places that no two runs share.
+    if (apart <= run_bytes || runs * apart <= kL1WayBytes) return bytes;
+    return std::max(bytes, runs * apart);
   }
 
   void OrderAccesses() {

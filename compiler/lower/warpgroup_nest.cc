@@ -396,9 +396,11 @@ class Matcher {
       const auto* less = ir::As<ir::BinaryNode>(condition);
       const auto is_bound = [&](const Factor& factor, const Expr& index,
                                 bool rows) {
-        return less != nullptr && less->op == BinaryOp::kLT &&
-               ir::IsConstInt(less->b, factor.extent(rows)) &&
-               math_.Difference(less->a, factor.first(rows) + index) == 0;
+        if (less == nullptr || less->op != BinaryOp::kLT) return false;
+        // Of a slice up to the tensor's end, the element is some further.
+        const auto limit = ir::AsInt(less->b);
+        return limit && math_.Difference(factor.first(rows) + index, less->a) ==
+                            factor.extent(rows) - *limit;
       };
       bool allowed = true;
       for (const Factor& factor : factors) {

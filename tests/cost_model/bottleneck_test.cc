@@ -134,8 +134,9 @@ TEST(FindBottleneck, MemoryGivesWayToArithmeticWithReuse) {
   const auto bound_at = [&](double bytes_a_cycle) {
     CoreModel core = Zen4();
     core.bytes_from_memory = bytes_a_cycle;
-    // B's panels and A are too large for the last cache together.
-    return ReportOn(TiledProduct(14 * 1024, 64, 4096, 14, 32), target, core)
+    // B's panels and A are too large for the last cache together. Rows of A do
+    // not share sets of the first one.
+    return ReportOn(TiledProduct(14 * 1024, 64, 4112, 14, 32), target, core)
         .bottleneck;
   };
   EXPECT_EQ(bound_at(0.1), Bottleneck::kMemory);

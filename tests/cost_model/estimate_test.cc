@@ -56,9 +56,10 @@ TEST(EstimateCycles, CoresHelpWhereALoopIsParallelAndLongEnough) {
 }
 
 TEST(EstimateCycles, TilesThatOverflowACacheCostTraffic) {
-  // The same work; the panel of B fits L1 or does not fit L2.
-  const MatmulTiles fits{.m0 = 64, .m1 = 8, .n0 = 64, .k0 = 4, .k1 = 256};
-  const MatmulTiles spills{.m0 = 512, .m1 = 1, .n0 = 64, .k0 = 1, .k1 = 1024};
+  // The same work; the panel of B fits L1 or does not fit L2. Its rows are no
+  // multiple of a page apart.
+  const MatmulTiles fits{.m0 = 64, .m1 = 8, .n0 = 65, .k0 = 4, .k1 = 256};
+  const MatmulTiles spills{.m0 = 512, .m1 = 1, .n0 = 65, .k0 = 1, .k1 = 1024};
   EXPECT_LT(Cycles(fits), Cycles(spills));
 }
 

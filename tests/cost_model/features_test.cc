@@ -385,6 +385,24 @@ TEST(Features, SeeWhatFitsIntoCaches) {
   EXPECT_GT(row.at("l1.next_bytes"), Log(4 << 10));
 }
 
+// 16 lines of B that are 4096 bytes apart share a set of 8 ways: a tile of 1
+// KiB does not stay in the cache. A line further apart, each has its own.
+TEST(Features, SeeRowsThatShareASet) {
+  const target::Target target = Avx512();
+  ASSERT_LT(target.caches.l1_bytes, 16 * 4096);
+  MatmulTiles shared{.n0 = 64, .k0 = 64, .k1 = 16};
+  MatmulTiles apart = shared;
+  apart.n0 = 65;
+  const auto traffic = [&](const MatmulTiles& tiles) {
+    return std::exp2(MatmulRow(tiles).at("l1.traffic")) /
+           static_cast<double>(tiles.n0);
+  };
+  EXPECT_GT(traffic(shared), 4 * traffic(apart));
+  // Eight of them are held.
+  shared.k1 = apart.k1 = 8;
+  EXPECT_LT(traffic(shared), 1.1 * traffic(apart));
+}
+
 TEST(Features, SeeGuardedTails) {
   using namespace ir;
   Buffer a = MakeBuffer("A", F32(), {100});

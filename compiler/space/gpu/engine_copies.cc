@@ -95,4 +95,25 @@ bool CanCopyTiles(const ir::BlockNode& block, int64_t step, bool across) {
   return arith::FindBoxCopy(math, tile).has_value();
 }
 
+std::optional<bool> TilesEndWithTensor(const ir::BlockNode& block, int64_t most,
+                                       bool across) {
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  const auto copied =
+      store == nullptr ? std::nullopt : ir::AsCopiedLoad(store->value);
+  const auto place = copied ? LastTwo(block, store->indices) : std::nullopt;
+  if (!place) return std::nullopt;
+  const ir::IterVar& iter = block.iters[across ? place->second : place->first];
+  const int64_t extent = IterExtent(iter);
+  if (extent % most == 0) return true;
+  arith::IndexMath math;
+  const std::vector<Expr>& indices = copied->load->indices;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!ir::UsesVar(indices[d], iter.var.get())) continue;
+    const auto offset = math.Difference(indices[d], iter.var);
+    if (!offset) return std::nullopt;
+    return *offset + extent == copied->load->buffer->shape[d];
+  }
+  return std::nullopt;
+}
+
 }  // namespace tilefarm::space

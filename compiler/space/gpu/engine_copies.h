@@ -27,6 +27,13 @@ absl::StatusOr<ir::BlockPtr> CopyFromTensor(schedule::Schedule& schedule,
 // elements along depth. `across`: its rows are along depth, not its columns.
 bool CanCopyTiles(const ir::BlockNode& block, int64_t step, bool across);
 
+// Whether tiles of up to `most` places, which are not along depth, end where
+// the tensor does: of a slice before its end, the last tile would have elements
+// that are no part of the slice. nullopt: places are no elements side by side,
+// but windows, of which IsBoundOf (arith/window_rows.h) knows the last.
+std::optional<bool> TilesEndWithTensor(const ir::BlockNode& block, int64_t most,
+                                       bool across);
+
 }  // namespace tilefarm::space
 
 #endif  // TILEFARM_COMPILER_SPACE_GPU_ENGINE_COPIES_H_

@@ -156,6 +156,15 @@ std::optional<ProductFactors> FactorsOf(const ir::BlockNode& block) {
   return std::nullopt;
 }
 
+std::optional<size_t> NeighboursOf(const ir::BlockNode& block,
+                                   const ir::LoadNode& load) {
+  const std::vector<int64_t>& shape = load.buffer->shape;
+  for (size_t d = load.indices.size(); d-- > 0;) {
+    if (shape[d] > 1) return VariableOf(block, load.indices[d]);
+  }
+  return std::nullopt;
+}
+
 std::optional<MatrixProduct> FindMatrixProduct(const ir::BlockNode& block) {
   std::optional<ProductFactors> factors = FactorsOf(block);
   if (!factors || factors->store->indices.empty()) return std::nullopt;
@@ -174,6 +183,8 @@ std::optional<MatrixProduct> FindMatrixProduct(const ir::BlockNode& block) {
   }
   int terms = 0;
   out.rows = block.iters.size();
+  // The rows are those that lie side by side, or the most there are.
+  const auto beside = NeighboursOf(block, *factors->a);
   for (size_t i = 0; i < block.iters.size(); ++i) {
     const bool in_a = (*a)[i], in_b = (*b)[i];
     if (block.iters[i].type == ir::IterType::kReduce) {
@@ -181,9 +192,10 @@ std::optional<MatrixProduct> FindMatrixProduct(const ir::BlockNode& block) {
       out.terms = i;
       ++terms;
     } else if (i != out.columns && in_a && !in_b &&
-               (out.rows == block.iters.size() ||
-                IterExtent(block.iters[i]) >
-                    IterExtent(block.iters[out.rows]))) {
+               (out.rows == block.iters.size() || i == beside ||
+                (out.rows != beside &&
+                 IterExtent(block.iters[i]) >
+                     IterExtent(block.iters[out.rows])))) {
       out.rows = i;
     }
   }

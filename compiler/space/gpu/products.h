@@ -33,6 +33,11 @@ struct MatrixProduct {
 // nullopt: the block is no product of matrices.
 std::optional<MatrixProduct> FindMatrixProduct(const ir::BlockNode& block);
 
+// The variable from one value of which to the next neighbours are loaded;
+// nullopt: the last index of more than one element is none.
+std::optional<size_t> NeighboursOf(const ir::BlockNode& block,
+                                   const ir::LoadNode& load);
+
 // Makes a product of two matrices of a block such as a convolution:
 //
 //   C[n, f, y, x] += A[n, c, y + u, x + v] * W[f, c, u, v]

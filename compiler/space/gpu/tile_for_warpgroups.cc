@@ -292,8 +292,9 @@ absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {
         schedule.CacheRead(block, is_a ? product->a : product->b, "shared"));
     Schedule moved = schedule;
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr copied, CopyFromTensor(moved, copy));
-    if (CanCopyTiles(*copied, product->step,
-                     is_a ? product->a_across : product->b_across)) {
+    const bool across = is_a ? product->a_across : product->b_across;
+    if (CanCopyTiles(*copied, product->step, across) &&
+        TilesEndWithTensor(*copied, kMostColumns, across).value_or(flat)) {
       schedule = std::move(moved);
     } else if (flat) {
       return absl::FailedPreconditionError("the engine cannot fetch it");

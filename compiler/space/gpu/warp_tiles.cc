@@ -32,6 +32,16 @@ std::optional<WarpProductSite> FindWarpProduct(
   if (!product) return std::nullopt;
   const ir::WarpProduct* unit = WarpUnitFor(product->factors, limits);
   if (unit == nullptr) return std::nullopt;
+  // Fragments of 16 bits are loaded by rows of the copied operands, in which
+  // terms lie side by side, or what the tile has of the operand.
+  for (const bool is_a : {true, false}) {
+    const ir::LoadNode* factor = is_a ? product->factors.a : product->factors.b;
+    const auto beside = NeighboursOf(block, *factor);
+    if (factor->buffer->dtype.bytes() == 2 && beside != product->terms &&
+        beside != (is_a ? product->rows : product->columns)) {
+      return std::nullopt;
+    }
+  }
   return WarpProductSite{*product, unit};
 }
 
@@ -106,7 +116,8 @@ absl::Status FetchOperand(schedule::Schedule& schedule, schedule::BlockRv block,
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   const ir::VarNode* terms = node->iters[product.terms].var.get();
   const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
-  const size_t dims = read.region.size();
+  size_t row = read.region.size() - 1;  // the dimension that has neighbours
+  while (row > 0 && read.buffer->shape[row] == 1) --row;
   TF_ASSIGN_OR_RETURN(const schedule::BlockRv copy,
                       schedule.CacheRead(block, operand, "shared"));
   TF_RETURN_IF_ERROR(
@@ -117,11 +128,10 @@ absl::Status FetchOperand(schedule::Schedule& schedule, schedule::BlockRv block,
   // many past a multiple of 32 as four rows of lanes need apart: 8, and 4 of
   // every second row.
   const int bytes = read.buffer->dtype.bytes();
-  const bool words =
-      bytes == 4 && !ir::UsesVar(read.region[dims - 1].min, terms);
-  if (dims > 1) {
+  const bool words = bytes == 4 && !ir::UsesVar(read.region[row].min, terms);
+  if (row > 0) {
     TF_RETURN_IF_ERROR(schedule.StorageAlign(
-        copy, 0, static_cast<int>(dims) - 2, words ? 32 : 32 / bytes,
+        copy, 0, static_cast<int>(row) - 1, words ? 32 : 32 / bytes,
         words ? (second_terms ? 4 : 8) : 16 / bytes));
   }
   return schedule.Annotate(copy, kCooperativeFetch,

@@ -112,7 +112,7 @@ TRANSFORMERS = {
                  "sound"),
     "whisper_encoder": ("whisper", "WhisperConfig", dict(
         encoder_layers=2, d_model=256, encoder_attention_heads=4,
-        encoder_ffn_dim=512), "mels"),
+        decoder_attention_heads=4, encoder_ffn_dim=512), "mels"),
     "xlnet": ("XLNetModel", "XLNetConfig", dict(
         n_layer=2, d_model=256, n_head=4, d_inner=512, vocab_size=1000), "ids"),
     "yolos": ("YolosModel", "YolosConfig", dict(

@@ -85,8 +85,7 @@ absl::StatusOr<Graph> FuseCalls(Graph graph);
 // between them (fuse_chains.cc).
 absl::StatusOr<Graph> FuseChains(Graph graph);
 
-// Merges chains of products with what moves their operands and result
-// (fuse_movement.cc).
+// Merges calls with what moves their operands and results (fuse_movement.cc).
 absl::StatusOr<Graph> FuseMovement(Graph graph);
 
 // Computes what concatenations join in their results (join_in_place.cc).
@@ -108,8 +107,8 @@ struct Options {
   // Kernels have constants in an order of their own, whatever it is in the
   // graph; otherwise filters_last.cc applies.
   bool packed_weights = true;
-  // Kernels read rows of operands from wherever they are, at no cost;
-  // fuse_movement.cc applies.
+  // Kernels read and write rows wherever they are, at no cost; fuse_movement.cc
+  // applies.
   bool scattered_rows = false;
 };
 

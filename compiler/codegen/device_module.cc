@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "compiler/codegen/device_ops.h"
 #include "compiler/codegen/emitter.h"
@@ -75,9 +76,9 @@ DeviceKernel Describe(const lower::Kernel& kernel, std::string name,
   DeviceKernel out{std::move(name), {1, 1, 1}, {1, 1, 1}, 0, {}, {}};
   for (const lower::KernelAxis& axis : kernel.axes) {
     auto& shape = ir::IsThreadIdx(axis.axis) ? out.block : out.grid;
-    shape[2 - static_cast<size_t>(axis.axis) % 3] =
-        static_cast<uint32_t>(axis.extent);
+    shape[ir::DimensionOf(axis.axis)] *= static_cast<uint32_t>(axis.extent);
   }
+  out.cluster = static_cast<uint32_t>(kernel.cluster_blocks);
   out.shared_bytes = static_cast<uint32_t>(kernel.shared_bytes);
   for (const ir::Buffer& buffer : kernel.buffers) {
     out.arguments.push_back(numbers.at(buffer.get()));
@@ -142,6 +143,13 @@ void SplitUnalignedBytes(llvm::Module& module) {
         builder.CreateShuffleVector(halves[0], halves[1], order));
     load->eraseFromParent();
   }
+}
+
+// LLVM 19 has only the annotation of a cluster's largest size; that it must be
+// this one is another directive.
+std::string WithClusters(std::string ptx) {
+  return absl::StrReplaceAll(
+      ptx, {{".maxclusterrank ", ".explicitcluster\n.reqnctapercluster "}});
 }
 
 std::string Print(const llvm::Module& module) {
@@ -255,6 +263,7 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
                       EmitCode(module, *machine,
                                object ? llvm::CodeGenFileType::ObjectFile
                                       : llvm::CodeGenFileType::AssemblyFile));
+  if (!simulated) out.code = WithClusters(std::move(out.code));
   return out;
 }
 

@@ -40,6 +40,11 @@ class DeviceOps {
   virtual llvm::Value* Index(const lower::KernelAxis& axis,
                              llvm::IRBuilder<>& builder) = 0;
   virtual void Barrier(llvm::IRBuilder<>& builder) = 0;
+  virtual void ClusterBarrier(llvm::IRBuilder<>& builder) = 0;
+  // Where the block of this number (i32) in the cluster has what this one has
+  // at an address of shared memory. For loads alone.
+  virtual llvm::Value* ClusterAddress(llvm::Value* shared, llvm::Value* rank,
+                                      llvm::IRBuilder<>& builder) = 0;
   // Starts a copy of 4, 8 or 16 bytes, aligned to them, to shared memory; of
   // zeros where `condition` (i1; null: none) does not hold, when `from` may be
   // any address. False, without code, if the device has no such copies.
@@ -70,6 +75,11 @@ class DeviceOps {
   virtual void NoteAccess(llvm::Value* address, int bytes, bool write,
                           llvm::IRBuilder<>& builder) {
     (void)address, (void)bytes, (void)write, (void)builder;
+  }
+  // Likewise of each load from an address that ClusterAddress gave.
+  virtual void NoteClusterRead(llvm::Value* address, int bytes,
+                               llvm::IRBuilder<>& builder) {
+    (void)address, (void)bytes, (void)builder;
   }
   // An i32 of the thread of the group whose number is this one's ^ mask.
   virtual llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,

@@ -289,6 +289,8 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
       return reduce(ir::BinaryOp::kMin);
     case MachineOp::kLaneMax:
       return reduce(ir::BinaryOp::kMax);
+    case MachineOp::kClusterLoad:
+      return EmitClusterLoad(e);
     case MachineOp::kShuffleXor:
       return EmitShuffleXor(e);
     case MachineOp::kLoadMatrix:
@@ -307,6 +309,7 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
     case MachineOp::kLibraryGemm:
     case MachineOp::kPrefetch:
     case MachineOp::kBarrier:
+    case MachineOp::kClusterBarrier:
     case MachineOp::kCommit:
     case MachineOp::kWait:
     case MachineOp::kBarrierInit:

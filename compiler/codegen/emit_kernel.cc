@@ -11,7 +11,7 @@ namespace tilefarm::codegen {
 namespace {
 
 // An operation besides those of emit_memory.cc.
-constexpr int kPartOfAddress = -2;
+constexpr int kPartOfAddress = -2, kClusterAddress = -3;
 
 }  // namespace
 
@@ -91,8 +91,26 @@ void Emitter::NoteSharedAccess(const ir::Buffer& buffer, llvm::Value* address,
   if (device_ == nullptr || ir::ScopeOf(*buffer) != ir::MemoryScope::kShared) {
     return;
   }
-  device_->NoteAccess(address, lanes * buffer->dtype.element().bytes(), write,
-                      builder_);
+  const int bytes = lanes * buffer->dtype.element().bytes();
+  if (frame_->reads_cluster) {
+    return device_->NoteClusterRead(address, bytes, builder_);
+  }
+  device_->NoteAccess(address, bytes, write, builder_);
+}
+
+llvm::Value* Emitter::EmitClusterLoad(const ir::MachineOpNode& e) {
+  const auto& load = *ir::As<ir::LoadNode>(e.args[0]);
+  llvm::Value*& memory = frame_->buffers.at(load.buffer.get());
+  llvm::Value* const own = memory;
+  llvm::Value* rank =
+      builder_.CreateTrunc(Emit(e.args[1]), builder_.getInt32Ty());
+  memory = Known({kClusterAddress, nullptr, own, rank},
+                 [&] { return device_->ClusterAddress(own, rank, builder_); });
+  frame_->reads_cluster = true;
+  llvm::Value* value = EmitLoad(load);
+  frame_->reads_cluster = false;
+  memory = own;
+  return value;
 }
 
 llvm::Align Emitter::AlignmentOf(const ir::Buffer& buffer,

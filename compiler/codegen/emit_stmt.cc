@@ -43,6 +43,10 @@ void Emitter::EmitEffect(const ir::Expr& value) {
     frame_->tile = {};
     return device_->Barrier(builder_);
   }
+  if (op != nullptr && op->op == ir::MachineOp::kClusterBarrier) {
+    frame_->tile = {};
+    return device_->ClusterBarrier(builder_);
+  }
   if (op != nullptr && op->op == ir::MachineOp::kCommit) {
     return device_->Commit(builder_);
   }

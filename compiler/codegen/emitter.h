@@ -91,6 +91,8 @@ class Emitter {
     std::vector<llvm::Value*> workspace;
     std::unordered_map<const ir::VarNode*, llvm::Value*> vars;
     std::unordered_map<const ir::BufferNode*, llvm::Value*> buffers;
+    // While the memory in `buffers` is that of another block of the cluster.
+    bool reads_cluster = false;
     // The arguments of a GPU's kernel.
     std::vector<std::pair<ir::TensorMap, llvm::Value*>> maps;
     bool in_parallel = false;
@@ -149,6 +151,7 @@ class Emitter {
 
   // --- emit_kernel.cc ---
   llvm::Value* EmitShuffleXor(const ir::MachineOpNode& e);
+  llvm::Value* EmitClusterLoad(const ir::MachineOpNode& e);
   // What warps compute with fragments of matrices.
   llvm::Value* EmitFragmentOp(const ir::MachineOpNode& e);
   // False, without code, if the store is not asynchronous, or cannot be: its

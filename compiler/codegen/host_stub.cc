@@ -221,7 +221,8 @@ class StubEmitter {
          b_.getInt32(static_cast<uint32_t>(kernel.arguments.size())),
          Numbers<uint32_t>(kernel.arguments, "arguments"),
          b_.getInt32(static_cast<uint32_t>(kernel.maps.size())),
-         Maps(kernel.maps), b_.getInt32(kernel.overlaps ? 1 : 0)});
+         Maps(kernel.maps), b_.getInt32(kernel.overlaps ? 1 : 0),
+         b_.getInt32(kernel.cluster)});
   }
 
   // An array of struct tf_gpu_tensor_map; null if there are none.

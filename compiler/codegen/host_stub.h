@@ -49,6 +49,7 @@ struct DeviceKernel {
   std::vector<DeviceTensorMap> maps;
   // It begins by waiting for the kernel before it (runtime/cuda_launch.h).
   bool overlaps = false;
+  uint32_t cluster = 1;  // blocks of a cluster, along x
 };
 
 struct DeviceFunction {

@@ -68,10 +68,14 @@ class Nvptx : public DeviceOps {
     std::array<int64_t, 3> threads = {1, 1, 1};
     for (const lower::KernelAxis& axis : kernel.axes) {
       if (!ir::IsThreadIdx(axis.axis)) continue;
-      threads[static_cast<size_t>(axis.axis) - 3] = axis.extent;
+      threads[2 - ir::DimensionOf(axis.axis)] = axis.extent;
     }
     for (size_t i = 0; i < threads.size(); ++i) {
       Annotate(*out.function, kBounds[i], threads[i]);
+    }
+    in_clusters_ = kernel.cluster_blocks > 1;
+    if (in_clusters_) {
+      Annotate(*out.function, "maxclusterrank", kernel.cluster_blocks);
     }
     // ptxas knows nothing of shared memory that is given at the launch, and
     // spills registers for the sake of a second block where none fits. Told of
@@ -100,11 +104,17 @@ class Nvptx : public DeviceOps {
         llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z,
         llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
         llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x,
+        llvm::Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank,
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z,
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y,
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x};
-    llvm::CallInst* index =
-        builder.CreateIntrinsic(kReads[static_cast<size_t>(axis.axis)], {}, {});
+    if (axis.extent == 1) return builder.getInt32(0);
+    const bool counts_clusters =
+        in_clusters_ && axis.axis == ir::ThreadAxis::kBlockX;
+    llvm::CallInst* index = builder.CreateIntrinsic(
+        counts_clusters ? llvm::Intrinsic::nvvm_read_ptx_sreg_clusterid_x
+                        : kReads[static_cast<size_t>(axis.axis)],
+        {}, {});
     index->addRangeRetAttr(llvm::ConstantRange(
         llvm::APInt(32, 0),
         llvm::APInt(32, static_cast<uint64_t>(axis.extent))));
@@ -124,6 +134,21 @@ class Nvptx : public DeviceOps {
 
   void Barrier(llvm::IRBuilder<>& builder) override {
     builder.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
+  }
+
+  // Lanes of a warp need not arrive together: one of them may have fetched.
+  void ClusterBarrier(llvm::IRBuilder<>& builder) override {
+    builder.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cluster_arrive, {},
+                            {});
+    builder.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cluster_wait, {}, {});
+  }
+
+  // A generic address.
+  llvm::Value* ClusterAddress(llvm::Value* shared, llvm::Value* rank,
+                              llvm::IRBuilder<>& builder) override {
+    return builder.CreateIntrinsic(
+        llvm::Intrinsic::nvvm_mapa, {},
+        {builder.CreateAddrSpaceCast(shared, builder.getPtrTy()), rank});
   }
 
   // By assembly: with 32-bit addresses LLVM 19 does not select the intrinsics.
@@ -476,6 +501,7 @@ class Nvptx : public DeviceOps {
 
   llvm::Module& module_;
   const target::GpuLimits limits_;
+  bool in_clusters_ = false;  // the blocks of the kernel
   const std::unique_ptr<WarpgroupOps> warpgroups_ = NvptxWarpgroupOps();
 };
 

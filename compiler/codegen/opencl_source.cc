@@ -20,9 +20,6 @@ namespace {
 
 constexpr char kRounding[] = "_rte";
 
-// The dimension of OpenCL: x is 0.
-int DimensionOf(ir::ThreadAxis axis) { return 2 - static_cast<int>(axis) % 3; }
-
 }  // namespace
 
 void OpenClEmitter::Line(std::string_view text) {

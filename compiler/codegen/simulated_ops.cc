@@ -48,14 +48,17 @@ class Simulated : public DeviceOps {
     threads_ = {1, 1, 1};
     for (const lower::KernelAxis& axis : kernel.axes) {
       if (!ir::IsThreadIdx(axis.axis)) continue;
-      threads_[Position(axis.axis)] = axis.extent;
+      threads_[ir::DimensionOf(axis.axis)] = axis.extent;
     }
     return out;
   }
 
   llvm::Value* Index(const lower::KernelAxis& axis,
                      llvm::IRBuilder<>& builder) override {
-    return Index(ir::IsThreadIdx(axis.axis) ? 0 : 1, Position(axis.axis),
+    if (axis.axis == ir::ThreadAxis::kCluster) {
+      return builder.CreateLoad(builder.getInt32Ty(), Field(3, 0, builder));
+    }
+    return Index(ir::IsThreadIdx(axis.axis) ? 0 : 1, ir::DimensionOf(axis.axis),
                  builder);
   }
 
@@ -63,6 +66,28 @@ class Simulated : public DeviceOps {
     builder.CreateCall(Runtime("tf_rt_sim_barrier", builder.getVoidTy(),
                                {builder.getPtrTy(), builder.getInt32Ty()}),
                        {thread_, builder.getInt32(sites_++)});
+  }
+
+  void ClusterBarrier(llvm::IRBuilder<>& builder) override {
+    builder.CreateCall(Runtime("tf_rt_sim_cluster_barrier", builder.getVoidTy(),
+                               {builder.getPtrTy(), builder.getInt32Ty()}),
+                       {thread_, builder.getInt32(sites_++)});
+  }
+
+  llvm::Value* ClusterAddress(llvm::Value* shared, llvm::Value* rank,
+                              llvm::IRBuilder<>& builder) override {
+    return builder.CreateCall(
+        Runtime("tf_rt_sim_cluster_address", builder.getPtrTy(),
+                {builder.getPtrTy(), builder.getPtrTy(), builder.getInt32Ty()}),
+        {thread_, shared, rank});
+  }
+
+  void NoteClusterRead(llvm::Value* address, int bytes,
+                       llvm::IRBuilder<>& builder) override {
+    builder.CreateCall(
+        Runtime("tf_rt_sim_cluster_read", builder.getVoidTy(),
+                {builder.getPtrTy(), builder.getPtrTy(), builder.getInt32Ty()}),
+        {thread_, address, builder.getInt32(static_cast<uint32_t>(bytes))});
   }
 
   bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
@@ -201,19 +226,14 @@ class Simulated : public DeviceOps {
     return at.CreateAlloca(type);
   }
 
-  // x, y, z.
-  static size_t Position(ir::ThreadAxis axis) {
-    return 2 - static_cast<size_t>(axis) % 3;
-  }
-
-  // tf_sim_thread: uint32_t thread[3], block[3]; void* shared.
+  // tf_sim_thread: uint32_t thread[3], block[3]; void* shared; uint32_t rank.
   llvm::Value* Field(unsigned field, size_t element,
                      llvm::IRBuilder<>& builder) {
     llvm::Type* index = llvm::ArrayType::get(builder.getInt32Ty(), 3);
-    llvm::StructType* type =
-        llvm::StructType::get(index, index, builder.getPtrTy());
+    llvm::StructType* type = llvm::StructType::get(
+        index, index, builder.getPtrTy(), builder.getInt32Ty());
     llvm::Value* address = builder.CreateStructGEP(type, thread_, field);
-    if (field == 2) return address;
+    if (field >= 2) return address;
     return builder.CreateConstGEP1_32(builder.getInt32Ty(), address,
                                       static_cast<unsigned>(element));
   }

@@ -22,7 +22,7 @@ namespace {
 // Must be increased when the generated code of any program changes: records of
 // other epochs are not used as measurements of the current code.
 // fingerprint_guard_test fails if this was forgotten.
-constexpr int kCodeGenerationEpoch = 29;
+constexpr int kCodeGenerationEpoch = 30;
 
 std::string SymbolOf(const ir::PrimFunc& function) {
   std::string symbol = function.name;

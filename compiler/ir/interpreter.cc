@@ -245,7 +245,8 @@ class ActionCompiler {
         out->backwards = options_.reverse_concurrent_loops &&
                          (node.for_kind == ForKind::kParallel ||
                           node.for_kind == ForKind::kVectorized ||
-                          node.thread_tag.starts_with("blockIdx"));
+                          node.thread_tag.starts_with("blockIdx") ||
+                          node.thread_tag.starts_with("clusterCtaIdx"));
         return out;
       }
       case StmtKind::kBlock:

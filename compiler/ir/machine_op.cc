@@ -15,7 +15,7 @@ struct MachineOpInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<MachineOpInfo, 39> kMachineOps = {{
+constexpr std::array<MachineOpInfo, 41> kMachineOps = {{
     {"dot_product", 3},
     {"pair_dot_product", 3},
     {"tile_product", 5},
@@ -28,6 +28,8 @@ constexpr std::array<MachineOpInfo, 39> kMachineOps = {{
     {"lane_max", 1},
     {"prefetch", 1},
     {"barrier", 0},
+    {"cluster_barrier", 0},
+    {"cluster_load", 2},
     {"shuffle_xor", 3},
     {"async", 1},
     {"commit", 0},
@@ -93,6 +95,8 @@ DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
     case MachineOp::kShuffleXor:
     case MachineOp::kAsync:
     case MachineOp::kBarrier:
+    case MachineOp::kClusterBarrier:
+    case MachineOp::kClusterLoad:
     case MachineOp::kCommit:
     case MachineOp::kWait:
     case MachineOp::kUniform:

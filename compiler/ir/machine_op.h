@@ -48,6 +48,11 @@ enum class MachineOp : uint8_t {
   // (): waits for all threads of a GPU's block, whose accesses to shared and
   // global memory it orders. An effect, no value. All of them must reach it.
   kBarrier,
+  // (): the same for all threads of a cluster of blocks.
+  kClusterBarrier,
+  // (load, rank): what the block of this number in the cluster has where the
+  // load of shared memory reads.
+  kClusterLoad,
   // (value, mask, width): the value of the thread whose number in its group is
   // this thread's exclusive-or `mask`. Groups are `width` consecutive threads
   // of

@@ -4,6 +4,7 @@ namespace tilefarm::ir {
 
 std::optional<MemoryScope> ParseMemoryScope(std::string_view name) {
   if (name == "global") return MemoryScope::kGlobal;
+  if (name == "shared.cluster") return MemoryScope::kCluster;
   if (name == "shared" || name == "shared.dyn") return MemoryScope::kShared;
   if (name == "warp") return MemoryScope::kWarp;
   if (name == "local") return MemoryScope::kLocal;
@@ -12,6 +13,11 @@ std::optional<MemoryScope> ParseMemoryScope(std::string_view name) {
 
 MemoryScope ScopeOf(const BufferNode& buffer) {
   return ParseMemoryScope(buffer.scope).value_or(MemoryScope::kGlobal);
+}
+
+bool IsInShared(const BufferNode& buffer) {
+  const MemoryScope scope = ScopeOf(buffer);
+  return scope == MemoryScope::kShared || scope == MemoryScope::kCluster;
 }
 
 }  // namespace tilefarm::ir

@@ -14,6 +14,10 @@ namespace tilefarm::ir {
 // between stack, registers and workspace, every scope is one thread's.
 enum class MemoryScope : uint8_t {
   kGlobal,  // all threads
+  // Those of the blocks of a cluster: "shared.cluster". The first index is the
+  // number of the block in whose shared memory the element is; that block alone
+  // writes it.
+  kCluster,
   kShared,  // the threads of one block of a GPU: "shared", "shared.dyn"
   kWarp,    // those of one warp
   kLocal,   // one thread
@@ -27,6 +31,9 @@ std::optional<MemoryScope> ParseMemoryScope(std::string_view name);
 
 // kGlobal for names that are no scope.
 MemoryScope ScopeOf(const BufferNode& buffer);
+
+// Whether it is in the shared memory of one block or of a cluster's.
+bool IsInShared(const BufferNode& buffer);
 
 }  // namespace tilefarm::ir
 

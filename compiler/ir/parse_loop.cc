@@ -106,8 +106,9 @@ absl::StatusOr<Parser::LoopRange> Parser::RangeOf(const Expr& begin,
 
 absl::StatusOr<std::string> Parser::ParseThreadTag() {
   static constexpr std::string_view kTags[] = {
-      "blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
-      "threadIdx.z", "vthread",    "vthread.x",  "vthread.y",   "vthread.z"};
+      "blockIdx.x",  "blockIdx.y",  "blockIdx.z",  "clusterCtaIdx.x",
+      "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread",
+      "vthread.x",   "vthread.y",   "vthread.z"};
   const size_t at = Peek().offset;
   TF_ASSIGN_OR_RETURN(std::string thread, ExpectString("a thread axis"));
   if (std::find(std::begin(kTags), std::end(kTags), thread) !=

@@ -4,7 +4,7 @@ namespace tilefarm::ir {
 namespace {
 
 constexpr std::array<std::string_view, kThreadAxes> kTags = {
-    "blockIdx.z",  "blockIdx.y",  "blockIdx.x",
+    "blockIdx.z",  "blockIdx.y",  "blockIdx.x", "clusterCtaIdx.x",
     "threadIdx.z", "threadIdx.y", "threadIdx.x"};
 
 }  // namespace

@@ -86,10 +86,16 @@ absl::StatusOr<ir::Stmt> PipelineLoops(const ir::Stmt& stmt,
 ir::Stmt UnrollRegisters(const ir::Stmt& stmt);
 
 // Plain form, after MapThreads. Puts a barrier between accesses of different
-// threads to the same element, one of which writes it. InvalidArgument if that
+// threads to the same element, one of which writes it; of the cluster if they
+// may be of different blocks. InvalidArgument if that
 // is where not all threads arrive, if threads update a shared element, or if a
 // block may read elements that another block of the kernel writes.
 absl::StatusOr<ir::Stmt> InsertBarriers(const ir::Stmt& stmt);
+
+// Lowered form, last. Buffers of the scope "shared.cluster" become the part
+// that each block has, and loads from other blocks ir::MachineOp::kClusterLoad.
+// InvalidArgument if lanes of one load are of different blocks.
+absl::StatusOr<ir::Stmt> LowerClusters(const ir::Stmt& stmt);
 
 // Allocates what the threads of a block share around the kernel's code, once.
 ir::Stmt HoistShared(const ir::Stmt& stmt);
@@ -100,7 +106,7 @@ ir::Stmt HoistShared(const ir::Stmt& stmt);
 absl::StatusOr<ir::Stmt> LowerWarpMatrices(const ir::Stmt& stmt,
                                            const target::GpuLimits& limits);
 
-// Whether the statement has a barrier.
+// Whether the statement has a barrier, of the block or of its cluster.
 bool HasBarrier(const ir::Stmt& stmt);
 
 // Whether the loop is bound to threads of a block: not to blocks, and not to
@@ -133,6 +139,8 @@ struct Kernel {
   // Where each shared buffer begins, in bytes.
   std::vector<std::pair<ir::Buffer, int64_t>> shared;
   int64_t shared_bytes = 0;
+  // Those of a cluster, along x.
+  int64_t cluster_blocks = 1;
   // ir::kResidentBlocks; 0: the assembler decides.
   int64_t resident_blocks = 0;
 };

@@ -25,7 +25,7 @@ class SharedTaker : public ir::Mutator {
 
  protected:
   Stmt MutateAlloc(const ir::AllocNode& s, const Stmt& self) override {
-    if (ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared) {
+    if (!ir::IsInShared(*s.buffer)) {
       return Mutator::MutateAlloc(s, self);
     }
     // Copies of a statement allocate the same.

@@ -43,6 +43,9 @@ struct SharedAccess {
   std::set<const ir::VarNode*> first_only;
   // A store that has not arrived yet, whatever barriers follow it.
   bool in_flight = false;
+  // A barrier of the block has followed, none of the cluster: it matters to the
+  // other blocks alone.
+  bool is_in_order = false;
   std::vector<Expr> indices;
   // The loop in an earlier iteration of which it was made, while the code of a
   // later one is visited.
@@ -54,8 +57,8 @@ struct SharedAccess {
   bool IsAs(const SharedAccess& other) const {
     return buffer == other.buffer && write == other.write &&
            indices == other.indices && first_only == other.first_only &&
-           in_flight == other.in_flight && earlier == other.earlier &&
-           in_front_of == other.in_front_of;
+           in_flight == other.in_flight && is_in_order == other.is_in_order &&
+           earlier == other.earlier && in_front_of == other.in_front_of;
   }
 };
 using SharedAccesses = std::vector<SharedAccess>;
@@ -153,7 +156,18 @@ class SharedAccessCollector : public ir::Visitor {
   std::set<const ir::VarNode*> first_only_;
 };
 
-Stmt Barrier() { return Effect(ir::MachineOp::kBarrier, {}); }
+// What waits before an access for those before it.
+enum class Waiting : uint8_t { kNone, kBlock, kCluster };
+
+// The statement, after threads have waited.
+Stmt Behind(Waiting waiting, Stmt stmt) {
+  if (waiting == Waiting::kNone) return stmt;
+  return ir::MakeSeq(
+      {Effect(waiting == Waiting::kBlock ? ir::MachineOp::kBarrier
+                                         : ir::MachineOp::kClusterBarrier,
+              {}),
+       std::move(stmt)});
+}
 
 // Works on the code of one thread, in program order. `pending` has the accesses
 // since the last barrier.
@@ -169,30 +183,38 @@ class BarrierInserter {
   }
 
  private:
-  // Whether different threads may access one element. Variables may have other
-  // values in either access, as in different iterations of a loop.
-  bool Conflict(const SharedAccess& a, const SharedAccess& b) {
-    if (a.buffer != b.buffer || (!a.write && !b.write)) return false;
+  // Whether different threads, or blocks of a cluster, may access one element.
+  // Variables may have other values in either access, as in different
+  // iterations of a loop.
+  Waiting Conflict(const SharedAccess& a, const SharedAccess& b) {
+    if (a.buffer != b.buffer || (!a.write && !b.write)) return Waiting::kNone;
     // There was a barrier in front of the loop; the next one is of use when it
     // has arrived.
-    if (a.in_flight && a.in_front_of != nullptr) return false;
-    if (a.earlier == nullptr && AreVersions(a, b)) return false;
+    if (a.in_flight && a.in_front_of != nullptr) return Waiting::kNone;
+    if (a.earlier == nullptr && AreVersions(a, b)) return Waiting::kNone;
     // Each iteration has elements of its own.
     if (a.earlier != nullptr && a.write && b.write &&
         a.earlier->annotations.contains(ir::kWritesApart)) {
-      return false;
+      return Waiting::kNone;
     }
     if (a.earlier != nullptr && ir::AsInt(a.earlier->extent) &&
         Determines(math_, {a.dims, b.dims}, a.earlier->var.get(),
                    *ir::AsInt(a.earlier->extent))) {
-      return false;
+      return Waiting::kNone;
     }
-    return std::ranges::any_of(axes_, [&](const Axis& axis) {
+    const auto may_meet = [&](const Axis& axis) {
       if (a.first_only.contains(axis.var) && b.first_only.contains(axis.var)) {
         return false;
       }
       return !Determines(math_, {a.dims, b.dims}, axis.var, axis.extent);
-    });
+    };
+    if (ir::ScopeOf(*a.buffer) == ir::MemoryScope::kCluster &&
+        std::ranges::any_of(clusters_, may_meet)) {
+      return Waiting::kCluster;
+    }
+    return !a.is_in_order && std::ranges::any_of(axes_, may_meet)
+               ? Waiting::kBlock
+               : Waiting::kNone;
   }
 
   // Whether some index differs, by what is left of a division by a constant:
@@ -219,13 +241,15 @@ class BarrierInserter {
     return false;
   }
 
-  bool Conflict(const SharedAccesses& before, const SharedAccesses& after) {
+  Waiting Conflict(const SharedAccesses& before, const SharedAccesses& after) {
+    Waiting most = Waiting::kNone;
     for (const SharedAccess& a : before) {
       for (const SharedAccess& b : after) {
-        if (Conflict(a, b)) return true;
+        most = std::max(most, Conflict(a, b));
+        if (most == Waiting::kCluster) return most;
       }
     }
-    return false;
+    return most;
   }
 
   template <typename Node>
@@ -250,10 +274,16 @@ class BarrierInserter {
   }
 
   // Starts anew after a barrier in front of `after` if one is needed there.
-  bool NeedsBarrier(const SharedAccesses& after, SharedAccesses& pending) {
-    if (!Conflict(pending, after)) return false;
-    std::erase_if(pending, [](const SharedAccess& a) { return !a.in_flight; });
-    return true;
+  Waiting WaitBefore(const SharedAccesses& after, SharedAccesses& pending) {
+    const Waiting waiting = Conflict(pending, after);
+    if (waiting == Waiting::kNone) return waiting;
+    std::erase_if(pending, [&](SharedAccess& a) {
+      if (a.in_flight) return false;
+      a.is_in_order = true;
+      return waiting == Waiting::kCluster ||
+             ir::ScopeOf(*a.buffer) != ir::MemoryScope::kCluster;
+    });
+    return waiting;
   }
 
   // Loops are visited several times, those inside of others many times.
@@ -280,25 +310,23 @@ class BarrierInserter {
       }
       case ir::StmtKind::kFor: {
         const auto& loop = *ir::As<ForNode>(stmt);
-        const bool before = NeedsBarrier(Collect(stmt), pending);
-        Stmt out = Loop(loop, pending);
-        return before ? ir::MakeSeq({Barrier(), std::move(out)}) : out;
+        const Waiting before = WaitBefore(Collect(stmt), pending);
+        return Behind(before, Loop(loop, pending));
       }
       case ir::StmtKind::kIf: {
         const auto& branch = *ir::As<ir::IfNode>(stmt);
-        const bool before = NeedsBarrier(Collect(stmt), pending);
-        Stmt out = Branch(branch, pending);
-        return before ? ir::MakeSeq({Barrier(), std::move(out)}) : out;
+        const Waiting before = WaitBefore(Collect(stmt), pending);
+        return Behind(before, Branch(branch, pending));
       }
       case ir::StmtKind::kLetStmt: {
         const auto& let = *ir::As<ir::LetStmtNode>(stmt);
         SharedAccesses value = CollectLeaf(let.value);
-        const bool before = NeedsBarrier(value, pending);
+        const Waiting before = WaitBefore(value, pending);
         Append(value, pending);
         lets_.insert(let.var.get());
-        Stmt out = std::make_shared<const ir::LetStmtNode>(
-            let.var, let.value, Visit(let.body, pending));
-        return before ? ir::MakeSeq({Barrier(), std::move(out)}) : out;
+        return Behind(before,
+                      std::make_shared<const ir::LetStmtNode>(
+                          let.var, let.value, Visit(let.body, pending)));
       }
       case ir::StmtKind::kStore:
       case ir::StmtKind::kEvaluate:
@@ -314,9 +342,9 @@ class BarrierInserter {
     }
     const SharedAccesses accesses = CollectLeaf(stmt);
     CheckUpdate(accesses);
-    const bool before = NeedsBarrier(accesses, pending);
+    const Waiting before = WaitBefore(accesses, pending);
     Append(accesses, pending);
-    return before ? ir::MakeSeq({Barrier(), stmt}) : stmt;
+    return Behind(before, stmt);
   }
 
   // Gives the access variables of its own, but for those of blocks, within the
@@ -371,9 +399,8 @@ class BarrierInserter {
         std::ranges::any_of(accesses, [&](const SharedAccess& a) {
           return !a.write && a.buffer == store.buffer;
         });
-    if (!updates || !status.ok() ||
-        ir::ScopeOf(*store.buffer) != ir::MemoryScope::kShared ||
-        !Conflict(store, store)) {
+    if (!updates || !status.ok() || !ir::IsInShared(*store.buffer) ||
+        Conflict(store, store) == Waiting::kNone) {
       return;
     }
     status = absl::InvalidArgumentError(absl::StrCat(
@@ -395,8 +422,22 @@ class BarrierInserter {
       if (axis && extent > 1) {
         (ir::IsThreadIdx(*axis) ? axes_ : blocks_)
             .push_back({loop.var.get(), extent});
+        if (*axis == ir::ThreadAxis::kCluster) {
+          clusters_.push_back(blocks_.back());
+        }
       }
-      return with_body(Visit(loop.body, pending));
+      Stmt body = Visit(loop.body, pending);
+      const auto* inner = ir::As<ForNode>(loop.body);
+      const bool is_innermost =
+          inner == nullptr || inner->for_kind != ir::ForKind::kThreadBinding;
+      const auto is_from_others = [&](const SharedAccess& access) {
+        return IsFromOthers(access);
+      };
+      if (is_innermost && std::ranges::any_of(pending, is_from_others)) {
+        body = ir::MakeSeq(
+            {std::move(body), Effect(ir::MachineOp::kClusterBarrier, {})});
+      }
+      return with_body(std::move(body));
     }
     // What precedes an iteration: what has not arrived, if the loop waits for
     // it, then also the end of another one.
@@ -423,7 +464,7 @@ class BarrierInserter {
       }
       visits_again_ = again;
     }
-    if (Diverges(loop.extent) && HasBarrier(body)) Refuse(loop.var->name);
+    if (DivergesAt(loop.extent, body)) Refuse(loop.extent, loop.var->name);
     for (SharedAccess& access : end) {
       access.earlier = nullptr;
       if (access.in_front_of == &loop) access.in_front_of = nullptr;
@@ -451,13 +492,35 @@ class BarrierInserter {
       guarded_.Restore(mark);
       Append(inside, pending);
     }
-    if (Diverges(branch.condition) &&
-        (HasBarrier(then_case) ||
-         (else_case != nullptr && HasBarrier(else_case)))) {
-      Refuse(ir::ToString(branch.condition));
+    if (DivergesAt(branch.condition, then_case) ||
+        (else_case != nullptr && DivergesAt(branch.condition, else_case))) {
+      Refuse(branch.condition, ir::ToString(branch.condition));
     }
     return ir::MakeIf(branch.condition, std::move(then_case),
                       std::move(else_case));
+  }
+
+  // Whether it is a load from other blocks' memory, which is there until they
+  // end.
+  bool IsFromOthers(const SharedAccess& access) const {
+    return ir::ScopeOf(*access.buffer) == ir::MemoryScope::kCluster &&
+           !access.write &&
+           std::ranges::any_of(clusters_, [&](const Axis& axis) {
+             return access.indices[0].get() != axis.var;
+           });
+  }
+
+  // Whether threads that meet at a barrier of the statement may find different
+  // values.
+  bool DivergesAt(const Expr& e, const Stmt& stmt) const {
+    return (DependsOnBlock(e) && HasOp(stmt, ir::MachineOp::kClusterBarrier)) ||
+           (Diverges(e) && HasBarrier(stmt));
+  }
+
+  // Whether the blocks of a cluster may find different values.
+  bool DependsOnBlock(const Expr& e) const {
+    return std::ranges::any_of(
+        clusters_, [&](const Axis& axis) { return ir::UsesVar(e, axis.var); });
   }
 
   // Whether threads of a block may find different values.
@@ -473,20 +536,24 @@ class BarrierInserter {
     return diverges;
   }
 
-  void Refuse(const std::string& where) {
+  void Refuse(const Expr& divergent, const std::string& where) {
     if (!status.ok()) return;
-    status = absl::InvalidArgumentError(absl::StrCat(
-        "threads exchange values where not all of a block arrive (", where,
-        "); bind loops of equal extents to each axis of threads"));
+    const bool blocks = DependsOnBlock(divergent);
+    status = absl::InvalidArgumentError(
+        absl::StrCat("threads exchange values where not all of a ",
+                     blocks ? "cluster's blocks" : "block", " arrive (", where,
+                     "); bind loops of equal extents to each axis of ",
+                     blocks ? "blocks" : "threads"));
   }
 
   IndexMath math_;
-  IndexMath guarded_;          // also knows the conditions around
-  std::vector<Axis> axes_;     // of threads
-  std::vector<Axis> blocks_;   // of blocks
-  SharedAccesses global_;      // all of the kernel to global memory
-  std::vector<ir::Var> own_;   // of these
-  bool visits_again_ = false;  // a loop whose accesses global_ has
+  IndexMath guarded_;           // also knows the conditions around
+  std::vector<Axis> axes_;      // of threads
+  std::vector<Axis> blocks_;    // of blocks
+  std::vector<Axis> clusters_;  // of blocks in a cluster
+  SharedAccesses global_;       // all of the kernel to global memory
+  std::vector<ir::Var> own_;    // of these
+  bool visits_again_ = false;   // a loop whose accesses global_ has
   std::set<const ir::VarNode*> lets_;
   std::set<const ir::VarNode*> first_only_;
 };
@@ -511,7 +578,8 @@ class BarrierMutator : public ir::Mutator {
 }  // namespace
 
 bool HasBarrier(const Stmt& stmt) {
-  return HasOp(stmt, ir::MachineOp::kBarrier);
+  return HasOp(stmt, ir::MachineOp::kBarrier) ||
+         HasOp(stmt, ir::MachineOp::kClusterBarrier);
 }
 
 Stmt Effect(Expr op) {

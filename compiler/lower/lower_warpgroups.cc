@@ -1,22 +1,31 @@
 // Kernels of matrix units and the copy engine. A loop that fetches two tiles
 // and multiplies them (warpgroup_nest.h), in threads t:
 //
-//   init(sums)                       if t == 0: init full[stages],
-//   empty[stages] for k in range(K):               barrier
-//     A_shared = A[..]               if t // 128 == warpgroups:     one more
-//     warp B_shared = B[..]          ->     if t == the first of its threads:
-//     sums += A_shared * B_shared        for k in range(K):
-//   use(sums)                              wait(empty[k % stages])
-//                                          copy boxes, then arrive at full
-//                                    else:
-//                                      init(sums)
-//                                      for k in range(K):
-//                                        wait(full[k % stages])
-//                                        start sums += A_shared * B_shared
-//                                        wait for the products of k - 1
-//                                        arrive at empty[(k - 1) % stages]
-//                                      wait for the products
-//                                      use(sums)
+//   init(sums)
+//   for k in range(K):
+//     A_shared, B_shared = A[..], B[..]
+//     sums += A_shared * B_shared
+//   use(sums)
+//
+// becomes, with one more warp:
+//
+//   if t == 0: init full[stages], empty[stages]
+//   barrier
+//   if t // 128 == warpgroups:
+//     if t == the first of these threads:
+//       for k in range(K):
+//         wait(empty[k % stages])
+//         copy boxes, then arrive at full[k % stages]
+//   else:
+//     init(sums)
+//     for k in range(K):
+//       wait(full[k % stages])
+//       start sums += A_shared * B_shared
+//       wait for the products of k - 1
+//       arrive at empty[(k - 1) % stages]
+//     wait for the products
+//     use(sums)
+//   cluster_barrier; add up what the blocks of a cluster have; cluster_barrier
 //
 // The barriers are those of stage_ring.h. Of loops around the pipeline
 // (persistent blocks, which compute several tiles) the iterations are counted
@@ -149,6 +158,7 @@ class KernelLowering {
     TF_ASSIGN_OR_RETURN(nest_,
                         MatchWarpgroupNest(loop_, around, thread_, threads_));
     TF_RETURN_IF_ERROR(CheckPath());
+    TakeClusterPart();
     TF_RETURN_IF_ERROR(CheckUses());
     if (threads_ + ir::kWarpLanes > limits.block_threads) {
       return Refuse("a block has no room for one more warp");
@@ -246,15 +256,60 @@ class KernelLowering {
       return true;
     });
     if (tiles != 2) return Refuse("the tiles are not allocated in it");
-    Stmt rest = StmtReplacer(&loop_, ir::NoOp()).Mutate(body_);
-    for (size_t i = axes_.size(); i-- > 0;) {
-      rest = RingLoop(*axes_[i], std::move(rest));
-    }
-    TF_ASSIGN_OR_RETURN(rest, InsertBarriers(rest));
-    if (HasBarrier(rest)) {
+    TF_ASSIGN_OR_RETURN(
+        const Stmt rest,
+        WithBarriers(StmtReplacer(&loop_, ir::NoOp()).Mutate(body_)));
+    TF_ASSIGN_OR_RETURN(const Stmt then, WithBarriers(then_));
+    if (HasBarrier(rest) || HasBlockBarrier(then)) {
       return Refuse("threads exchange values outside of it");
     }
     return absl::OkStatus();
+  }
+
+  // Code of one thread of the kernel, alone.
+  absl::StatusOr<Stmt> WithBarriers(Stmt stmt) const {
+    for (size_t i = axes_.size(); i-- > 0;) {
+      stmt = RingLoop(*axes_[i], std::move(stmt));
+    }
+    return InsertBarriers(stmt);
+  }
+
+  static bool HasBlockBarrier(const Stmt& stmt) {
+    bool has = false;
+    ir::PreOrder(stmt, [&](const Stmt& s) {
+      const auto* evaluate = ir::As<ir::EvaluateNode>(s);
+      const auto* op = evaluate == nullptr
+                           ? nullptr
+                           : ir::As<ir::MachineOpNode>(evaluate->value);
+      has |= op != nullptr && op->op == MachineOp::kBarrier;
+      return !has;
+    });
+    return has;
+  }
+
+  // What follows the statement with the loop, where the blocks of a cluster
+  // share a buffer, is for all threads when the whole cluster has come there.
+  void TakeClusterPart() {
+    Stmt body = body_;
+    while (const auto* alloc = ir::As<ir::AllocNode>(body)) {
+      if (ir::ScopeOf(*alloc->buffer) != ir::MemoryScope::kCluster) return;
+      cluster_buffers_.push_back(alloc->buffer);
+      body = alloc->body;
+    }
+    const auto* seq = ir::As<ir::SeqNode>(body);
+    if (cluster_buffers_.empty() || seq == nullptr) return;
+    const auto has_loop = [&](const Stmt& stmt) {
+      bool has = false;
+      ir::PreOrder(stmt, [&](const Stmt& s) {
+        has |= s.get() == &loop_;
+        return !has;
+      });
+      return has;
+    };
+    const auto with_loop = std::ranges::find_if(seq->stmts, has_loop);
+    if (with_loop == seq->stmts.end()) return;
+    then_ = ir::MakeSeq({with_loop + 1, seq->stmts.end()});
+    body_ = ir::MakeSeq({seq->stmts.begin(), with_loop + 1});
   }
 
   Expr Sums(int64_t offset) const {
@@ -380,15 +435,23 @@ class KernelLowering {
             MachineOp::kUniform,
             {ir::FloorDiv(thread_, ir::IntConst(ir::kWarpgroup))}),
         std::move(roles));
+    std::vector<Stmt> stmts{ring_->Init(ir::EQ(thread_, ir::IntConst(0)),
+                                        threads_ / ir::kWarpLanes),
+                            Effect(MachineOp::kBarrier, {}), std::move(roles)};
+    if (!ir::IsNoOp(then_)) {
+      // All have written; all have read.
+      const Stmt waits = Effect(MachineOp::kClusterBarrier, {});
+      stmts.insert(
+          stmts.end(),
+          {waits, ir::MakeIf(ir::LT(thread_, ir::IntConst(threads_)), then_),
+           waits});
+    }
     Stmt out = ir::MakeAlloc(
-        a_,
-        ir::MakeAlloc(
-            b_, ir::MakeAlloc(
-                    ring_->barriers(),
-                    ir::MakeSeq({ring_->Init(ir::EQ(thread_, ir::IntConst(0)),
-                                             threads_ / ir::kWarpLanes),
-                                 Effect(MachineOp::kBarrier, {}),
-                                 std::move(roles)}))));
+        a_, ir::MakeAlloc(b_, ir::MakeAlloc(ring_->barriers(),
+                                            ir::MakeSeq(std::move(stmts)))));
+    for (const Buffer& buffer : cluster_buffers_) {
+      out = ir::MakeAlloc(buffer, std::move(out));
+    }
     if (tiles != nullptr) out = ir::MakeAlloc(tiles, std::move(out));
     for (size_t i = axes_.size(); i-- > 0;) {
       const ForNode& axis = *axes_[i];
@@ -407,7 +470,9 @@ class KernelLowering {
   const ForNode& loop_;
   const std::vector<Stmt> path_;
   const std::vector<ir::ForPtr> axes_;
-  const Stmt body_;  // of one thread
+  Stmt body_;               // of one thread, with the loop
+  Stmt then_ = ir::NoOp();  // of one thread, after that in the whole cluster
+  std::vector<Buffer> cluster_buffers_;
   ir::Var thread_;
   int64_t threads_ = 0;
   std::optional<StageRing> ring_;

@@ -80,6 +80,8 @@ Launch LaunchOf(const Stmt& kernel) {
   return launch;
 }
 
+constexpr auto kClusterAxis = static_cast<size_t>(ThreadAxis::kCluster);
+
 // Replaces the loops of one kernel by the variables of its axes.
 class ThreadMapper : public ir::Mutator {
  public:
@@ -151,7 +153,16 @@ class ThreadMapper : public ir::Mutator {
       Fail(absl::StrCat("buffer ", s.buffer->name,
                         " is in the memory of one block of threads, but its "
                         "elements are written by several blocks; give it a "
-                        "nest of its own"));
+                        "nest of its own, or the scope \"shared.cluster\""));
+      return self;
+    }
+    if (scope == ir::MemoryScope::kCluster &&
+        s.buffer->shape[0] !=
+            std::max<int64_t>(1, launch_.extents[kClusterAxis])) {
+      Fail(absl::StrCat("buffer ", s.buffer->name, " of the scope ",
+                        s.buffer->scope, " has parts of ", s.buffer->shape[0],
+                        " blocks; a cluster has ",
+                        std::max<int64_t>(1, launch_.extents[kClusterAxis])));
       return self;
     }
     // Threads also divide loops inside of a loop over the same axis.
@@ -183,15 +194,19 @@ class ThreadMapper : public ir::Mutator {
   // The allocation in the memory of this scope.
   Stmt PlaceAlloc(const ir::AllocNode& s, const Stmt& self,
                   ir::MemoryScope scope) {
-    const int64_t bytes = s.buffer->memory_elements() * s.buffer->dtype.bytes();
-    const bool shared = scope == ir::MemoryScope::kShared;
+    int64_t bytes = s.buffer->memory_elements() * s.buffer->dtype.bytes();
+    const bool of_cluster = scope == ir::MemoryScope::kCluster;
+    if (of_cluster) bytes /= s.buffer->shape[0];
+    const bool shared = of_cluster || scope == ir::MemoryScope::kShared;
     if (shared && bytes > limits_.block_shared) {
       Fail(absl::StrCat("buffer ", s.buffer->name, " has ", bytes,
                         " bytes, shared by the threads of a block, which have ",
                         limits_.block_shared));
       return self;
     }
-    const char* name = shared ? "shared" : "local";
+    const char* name = of_cluster ? "shared.cluster"
+                       : shared   ? "shared"
+                                  : "local";
     (shared ? shared_ : local_).insert(s.buffer.get());
     Stmt body = Mutate(s.body);
     if (s.buffer->scope == name) {
@@ -223,6 +238,15 @@ class ThreadMapper : public ir::Mutator {
     }
     const bool shared = shared_.contains(s.buffer.get());
     if (shared) CheckOneValue(*ir::As<ir::StoreNode>(store));
+    if (ir::ScopeOf(*s.buffer) == ir::MemoryScope::kCluster &&
+        launch_.extents[kClusterAxis] > 1 &&
+        ir::As<ir::StoreNode>(store)->indices[0] !=
+            Expr(launch_.vars[kClusterAxis])) {
+      Fail(absl::StrCat(
+          "a block of a cluster writes its own part of ", s.buffer->name,
+          " alone: the first index must be the loop that is bound to ",
+          std::string(ir::ThreadTag(ThreadAxis::kCluster))));
+    }
     // One of the threads that would all do the same.
     Expr first = ir::BoolConst(true);
     for (size_t i = 0; i < bound_.size(); ++i) {
@@ -461,7 +485,9 @@ class ThreadMapper : public ir::Mutator {
       const auto axis = loop == nullptr ? std::nullopt : AxisOf(*loop);
       // One of a single block leaves out the others.
       if (!axis || ir::IsThreadIdx(*axis) ||
-          launch_.extents[static_cast<size_t>(*axis)] == 1) {
+          launch_.extents[static_cast<size_t>(*axis)] == 1 ||
+          (*axis == ThreadAxis::kCluster &&
+           ir::ScopeOf(*alloc.buffer) == ir::MemoryScope::kCluster)) {
         return true;
       }
       int stores, loads;
@@ -530,6 +556,7 @@ absl::Status CheckLaunch(const Launch& launch,
     const int64_t extent =
         std::max<int64_t>(1, launch.extents[static_cast<size_t>(i)]);
     const int64_t most = axis == ThreadAxis::kBlockX    ? int64_t{0x7fffffff}
+                         : axis == ThreadAxis::kCluster ? limits.cluster_blocks
                          : !ir::IsThreadIdx(axis)       ? 0xffff
                          : axis == ThreadAxis::kThreadZ ? 64
                                                         : limits.block_threads;

@@ -215,6 +215,8 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
              return PromoteAccumulators(s, target);
            }),
            "promote"},
+          // When the indices of accesses are final.
+          {"LowerClusters", OnBody(LowerClusters)},
       },
       passes);
   return passes;

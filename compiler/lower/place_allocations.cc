@@ -85,7 +85,7 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
       --common;
     }
   }
-  const bool shared = ir::ScopeOf(*buffer) == ir::MemoryScope::kShared;
+  const bool shared = ir::IsInShared(*buffer);
   const bool read = std::ranges::any_of(
       accesses, [](const Access& access) { return !access.store; });
   for (size_t depth = common; depth-- > 0;) {

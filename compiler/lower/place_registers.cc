@@ -90,8 +90,7 @@ class RegisterPlacer : public ir::Mutator {
   Stmt MutateAlloc(const ir::AllocNode& s, const Stmt&) override {
     Stmt body = Mutate(s.body);
     if (target_.is_gpu() &&
-        (ir::ScopeOf(*s.buffer) == ir::MemoryScope::kShared ||
-         IsBetweenKernels(body))) {
+        (ir::IsInShared(*s.buffer) || IsBetweenKernels(body))) {
       return ir::MakeAlloc(s.buffer, std::move(body));
     }
     if (IsProductSums(*s.buffer, body)) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/ir/machine_op.h"
+#include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/passes.h"
@@ -141,7 +142,8 @@ class SlotCollector : public ir::Visitor {
   // Other threads see what was stored before a barrier.
   void VisitEvaluate(const ir::EvaluateNode& s) override {
     const auto* op = ir::As<ir::MachineOpNode>(s.value);
-    has_barrier_ |= op != nullptr && op->op == ir::MachineOp::kBarrier;
+    has_barrier_ |= op != nullptr && (op->op == ir::MachineOp::kBarrier ||
+                                      op->op == ir::MachineOp::kClusterBarrier);
     Visitor::VisitEvaluate(s);
   }
   void VisitLoad(const ir::LoadNode& e) override {
@@ -177,7 +179,7 @@ class SlotCollector : public ir::Visitor {
     const Expr base = BaseOf(index);
     if (base == nullptr || inner_.count(buffer.get()) || !Invariant(base) ||
         (predicate != nullptr && !Invariant(predicate)) ||
-        buffer->scope == "local" || buffer->scope == "shared" || in_parallel_) {
+        buffer->scope == "local" || ir::IsInShared(*buffer) || in_parallel_) {
       candidate.legal = false;
       return;
     }

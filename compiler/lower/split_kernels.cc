@@ -83,6 +83,9 @@ absl::StatusOr<Kernel> MakeKernel(const Stmt& stmt,
     if (loop->for_kind != ir::ForKind::kThreadBinding) break;
     kernel.axes.push_back({*ir::ParseThreadAxis(loop->thread_tag), loop->var,
                            *ir::AsInt(loop->extent)});
+    if (kernel.axes.back().axis == ir::ThreadAxis::kCluster) {
+      kernel.cluster_blocks = kernel.axes.back().extent;
+    }
     const auto resident = loop->annotations.find(ir::kResidentBlocks);
     if (resident != loop->annotations.end()) {
       kernel.resident_blocks = std::max(kernel.resident_blocks,

@@ -36,8 +36,7 @@ class CopyFinder : public ir::Visitor {
  protected:
   void VisitAlloc(const ir::AllocNode& s) override {
     // Memory that threads share is too small for it.
-    if (IsHalf(s.buffer->dtype) &&
-        ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared &&
+    if (IsHalf(s.buffer->dtype) && !ir::IsInShared(*s.buffer) &&
         (in_kernel_ || !HasKernels(s.body))) {
       copies_.insert(s.buffer.get());
     }

@@ -13,8 +13,11 @@ extern "C" {
 
 /* The public part of what sim.c knows of a thread. */
 struct tf_sim_thread {
-  uint32_t thread[3], block[3]; /* coordinates: x, y, z */
-  void* shared; /* the block's shared memory, aligned to 1024 bytes */
+  /* Coordinates: x, y, z. block[0] is the cluster's; clusters of one block have
+   * the block's. */
+  uint32_t thread[3], block[3];
+  void* shared;  /* the block's shared memory, aligned to 1024 bytes */
+  uint32_t rank; /* the block's number in its cluster */
 };
 
 enum {
@@ -57,6 +60,9 @@ struct tf_gpu_kernel {
   const struct tf_gpu_tensor_map* map;
   /* It waits for the kernel before it by itself (cuda_launch.h). */
   uint32_t overlaps;
+  /* Blocks of a cluster, along x: they run at the same time and read each
+   * other's shared memory. A divisor of grid[0]; 1: no clusters. */
+  uint32_t cluster;
 };
 
 struct tf_gpu_image {
@@ -79,6 +85,7 @@ enum {
   TF_GPU_MAX_MAPS = 16, /* of a kernel */
   TF_GPU_WARP_LANES = 32,
   TF_GPU_MAX_THREADS = 1024,
+  TF_GPU_MAX_CLUSTER = 8, /* blocks */
 };
 
 /* An exported function: launches in order. */
@@ -223,6 +230,23 @@ void tf_rt_sim_wait(const struct tf_sim_thread* thread, int32_t groups_left);
  * the two is a write. */
 void tf_rt_sim_access(const struct tf_sim_thread* thread, const void* address,
                       uint32_t bytes, int32_t is_write);
+
+/* sim_cluster.c */
+
+/* Waits until all threads of all blocks of the cluster call it, at the same
+ * site. It is also a barrier of each block. */
+void tf_rt_sim_cluster_barrier(const struct tf_sim_thread* thread,
+                               int32_t site);
+/* The same place in the shared memory of block `rank` of the cluster. */
+void* tf_rt_sim_cluster_address(const struct tf_sim_thread* thread,
+                                const void* shared, uint32_t rank);
+/* Checks a load from an address in the memory of any block of the cluster: it
+ * must be inside and meet no copy that has not landed, and the other block must
+ * not write there between the same two barriers of the cluster. The block must
+ * be there: it reaches a barrier of the cluster before the load and another one
+ * after it. Of the thread's own block: as tf_rt_sim_access. */
+void tf_rt_sim_cluster_read(const struct tf_sim_thread* thread,
+                            const void* address, uint32_t bytes);
 
 /* sim_warpgroup.c: ir/machine_op.h says what these do. Barriers are in shared
  * memory, tiles too. */

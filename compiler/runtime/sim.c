@@ -1,6 +1,7 @@
-/* Simulated GPU: runs kernels block by block in the calling thread. The threads
- * of a block are fibers, each with a stack of its own. A fiber runs until it
- * waits, so that every order of threads between two barriers can be chosen:
+/* Simulated GPU: runs kernels block by block in the calling thread, or cluster
+ * by cluster (sim_cluster.c). The threads of a block are fibers, each with a
+ * stack of its own. A fiber runs until it waits, so that every order of threads
+ * between two barriers can be chosen:
  *
  *   block:     interval | barrier | interval | barrier | ... all have ended
  *   interval:  every fiber that can run does so, in the interval's order,
@@ -30,8 +31,6 @@ enum {
   kWorkspaceAlignment = 256,
   kFirstCopies = 16,
 };
-
-static const uint32_t kInFlight = UINT32_MAX; /* of Shadow::written */
 
 /* Saves the registers that a call preserves and the stack pointer, continues
  * where `to` was saved, and passes `argument` to a fiber that starts. */
@@ -174,8 +173,7 @@ static int32_t Race(struct Fiber* fiber, uint32_t byte, uint32_t other,
       TF_GPU_FAULT,
       "race on shared memory of %s at byte %u between threads %u and %u%s,"
       " block (%u,%u,%u)",
-      launch->kernel->name, byte, other, fiber->number, how,
-      fiber->thread.block[0], fiber->thread.block[1], fiber->thread.block[2]);
+      launch->kernel->name, byte, other, fiber->number, how, TF_BLOCK(launch));
   return 0;
 }
 
@@ -203,6 +201,10 @@ static int32_t CheckAccess(struct Fiber* fiber, const char* address,
     if (fiber->launch->status != 0) return 0;
   }
   if (!FindBytes(fiber, address, bytes, &first)) return 0;
+  if (access != kLoad && fiber->launch->cluster != NULL &&
+      !tf_rt_sim_cluster_write(fiber, address, bytes)) {
+    return 0;
+  }
   const uint32_t interval = fiber->launch->interval;
   const uint16_t me = (uint16_t)fiber->number;
   for (uint32_t byte = first; byte < first + bytes; ++byte) {
@@ -581,6 +583,9 @@ void tf_rt_sim_wait(const struct tf_sim_thread* thread, int32_t groups_left) {
     if (copy->valid_bytes > 0) memcpy(copy->to, copy->from, copy->valid_bytes);
     memset(copy->to + copy->valid_bytes, 0, copy->bytes - copy->valid_bytes);
     MarkCopy(fiber, copy->to, copy->bytes, fiber->launch->interval);
+    if (fiber->launch->cluster != NULL) {
+      tf_rt_sim_cluster_landing(fiber->launch, copy->to, copy->bytes);
+    }
   }
 }
 
@@ -593,18 +598,17 @@ uint64_t tf_rt_sim_random(struct Launch* launch) { /* SplitMix64 */
   return z ^ (z >> 31);
 }
 
-/* Chooses the order of threads in interval `number` of a block. */
-static void ChooseOrder(struct Launch* launch, uint32_t number) {
-  const uint32_t threads = launch->threads;
-  for (uint32_t i = 0; i < threads; ++i) {
-    launch->order[i] = (uint16_t)(number % 2 == 0 ? i : threads - 1 - i);
+void tf_rt_sim_choose_order(struct Launch* launch, uint32_t number,
+                            uint32_t count, uint16_t* order) {
+  for (uint32_t i = 0; i < count; ++i) {
+    order[i] = (uint16_t)(number % 2 == 0 ? i : count - 1 - i);
   }
-  for (uint32_t i = threads; launch->seeded && i > 1; --i) {
+  for (uint32_t i = count; launch->seeded && i > 1; --i) {
     const uint32_t other =
         (uint32_t)((tf_rt_sim_random(launch) >> 32) * i >> 32);
-    const uint16_t last = launch->order[i - 1];
-    launch->order[i - 1] = launch->order[other];
-    launch->order[other] = last;
+    const uint16_t last = order[i - 1];
+    order[i - 1] = order[other];
+    order[other] = last;
   }
 }
 
@@ -621,7 +625,10 @@ static void RunInterval(struct Launch* launch) {
       tf_rt_sim_switch(&launch->stack_pointer, fiber->stack_pointer, fiber);
       if (launch->status != 0) return;
     }
-    if (launch->boxes != NULL) {
+    /* At a barrier of the cluster, boxes that no thread has waited for are late
+     * for other blocks. */
+    const int32_t late = launch->cluster != NULL && launch->ready == 0;
+    if (launch->boxes != NULL && !late) {
       tf_rt_sim_land_box(launch);
       if (launch->status != 0) return;
     } else if (launch->ready > 0 && launch->looking == launch->ready &&
@@ -638,6 +645,7 @@ static void RunInterval(struct Launch* launch) {
 
 static const char* Describe(enum State state) {
   if (state == kEnded) return "has ended";
+  if (state == kAtClusterBarrier) return "waits at cluster barrier";
   return state == kAtBarrier ? "waits at barrier" : "waits at shuffle";
 }
 
@@ -670,7 +678,7 @@ static int32_t EndInterval(struct Launch* launch) {
         Describe(b->state), sites[1]);
     return -1;
   }
-  return a->state == kAtBarrier;
+  return a->state != kEnded;
 }
 
 /* Forgets copies that have not landed. */
@@ -683,8 +691,8 @@ static void DropCopies(struct Fiber* fiber) {
   tf_rt_sim_drop_products(fiber);
 }
 
-static void RunBlock(struct Launch* launch, const struct Stacks* stacks,
-                     const uint32_t* block) {
+void tf_rt_sim_begin_block(struct Launch* launch, const uint32_t* block,
+                           uint32_t rank) {
   const uint32_t* size = launch->kernel->block;
   for (uint32_t i = 0; i < launch->threads; ++i) {
     struct Fiber* fiber = &launch->fibers[i];
@@ -695,26 +703,39 @@ static void RunBlock(struct Launch* launch, const struct Stacks* stacks,
       fiber->thread.block[axis] = block[axis];
     }
     fiber->thread.shared = launch->shared;
+    fiber->thread.rank = rank;
     fiber->launch = launch;
     fiber->number = i;
     fiber->state = kReady;
     fiber->again_bytes = 0;
     fiber->stack_pointer =
-        NewStack(stacks->base + (size_t)(i + 1) * kSlotBytes -
+        NewStack(launch->stacks + (size_t)(i + 1) * kSlotBytes -
                  i % kStackOffsets * kStackOffsetBytes);
     DropCopies(fiber);
   }
   memset(launch->shared, 0xff, launch->kernel->shared_bytes);
-  for (uint32_t number = 0;; ++number) {
+  launch->first_interval = launch->interval + 1;
+}
+
+void tf_rt_sim_run_epoch(struct Launch* launch) {
+  for (;;) {
     launch->ready = launch->threads;
     for (uint32_t i = 0; i < launch->threads; ++i) {
       launch->fibers[i].state = kReady;
     }
     ++launch->interval;
-    ChooseOrder(launch, number);
+    tf_rt_sim_choose_order(launch, launch->interval - launch->first_interval,
+                           launch->threads, launch->order);
     RunInterval(launch);
-    if (launch->status != 0 || EndInterval(launch) <= 0) break;
+    if (launch->status != 0 || EndInterval(launch) <= 0) return;
+    if (launch->fibers[0].state == kAtClusterBarrier &&
+        launch->cluster != NULL) {
+      return;
+    }
   }
+}
+
+void tf_rt_sim_end_block(struct Launch* launch) {
   if (launch->status == 0 && launch->boxes != NULL) {
     launch->status = tf_rt_gpu_fail(
         TF_GPU_FAULT,
@@ -737,42 +758,114 @@ static void RunBlock(struct Launch* launch, const struct Stacks* stacks,
   memset(launch->warps, 0, sizeof(launch->warps));
 }
 
-static void RunGrid(struct Launch* launch, const struct Stacks* stacks) {
-  const uint32_t* grid = launch->kernel->grid;
+static int32_t RunBlock(struct Launch* launch, const uint32_t* block) {
+  tf_rt_sim_begin_block(launch, block, /*rank=*/0);
+  tf_rt_sim_run_epoch(launch);
+  tf_rt_sim_end_block(launch);
+  return launch->status;
+}
+
+/* The status. */
+static int32_t RunGrid(struct Cluster* cluster,
+                       const struct tf_gpu_kernel* kernel) {
+  const uint32_t* grid = kernel->grid;
   uint32_t block[3];
   for (block[2] = 0; block[2] < grid[2]; ++block[2]) {
     for (block[1] = 0; block[1] < grid[1]; ++block[1]) {
-      for (block[0] = 0; block[0] < grid[0]; ++block[0]) {
-        RunBlock(launch, stacks, block);
-        if (launch->status != 0) return;
+      for (block[0] = 0; block[0] < grid[0] / cluster->size; ++block[0]) {
+        const int32_t status = cluster->size == 1
+                                   ? RunBlock(cluster->blocks, block)
+                                   : tf_rt_sim_run_cluster(cluster, block);
+        if (status != 0) return status;
       }
     }
   }
+  return 0;
 }
 
 /* Launches ----------------------------------------------------------------- */
 
-/* Reads TILEFARM_SIM_SEED. 0 if it is wrong. */
-static int32_t ReadSeed(struct Launch* launch) {
+/* Reads TILEFARM_SIM_SEED, which each block of a cluster uses in its own way. 0
+ * if it is wrong. */
+static int32_t ReadSeed(struct Cluster* cluster) {
   const char* text = getenv("TILEFARM_SIM_SEED");
   if (text == NULL || *text == 0) return 1;
-  launch->seeded = 1;
+  uint64_t seed = 0;
   for (; *text != 0; ++text) {
     if (*text < '0' || *text > '9') return 0;
-    launch->random = launch->random * 10 + (uint64_t)(*text - '0');
+    seed = seed * 10 + (uint64_t)(*text - '0');
+  }
+  for (uint32_t rank = 0; rank < cluster->size; ++rank) {
+    cluster->blocks[rank].seeded = 1;
+    cluster->blocks[rank].random = seed + rank;
   }
   return 1;
 }
 
+/* Zeros, or null. */
+static void* NewZeros(size_t bytes) {
+  bytes = (bytes + 64) / 64 * 64;
+  void* zeros = aligned_alloc(64, bytes);
+  if (zeros != NULL) memset(zeros, 0, bytes);
+  return zeros;
+}
+
+/* Sets the block's fields that stay for the launch. 0 if there is no memory. */
+static int32_t MakeBlock(struct Launch* block, struct Cluster* cluster) {
+  size_t shared_bytes = block->kernel->shared_bytes;
+  if (cluster->size > 1) {
+    block->cluster = cluster;
+    block->cluster_shadow =
+        NewZeros(shared_bytes * sizeof(struct ClusterShadow));
+    if (block->cluster_shadow == NULL) return 0;
+    /* Room after the memory, so that what exceeds it reaches no other one. */
+    shared_bytes *= 2;
+  }
+  block->fibers = NewZeros(block->threads * sizeof(struct Fiber));
+  block->shared =
+      aligned_alloc(kSharedAlignment, (shared_bytes + kSharedAlignment) /
+                                          kSharedAlignment * kSharedAlignment);
+  return block->fibers != NULL && block->shared != NULL;
+}
+
+static void FreeBlock(struct Launch* block) {
+  for (uint32_t i = 0; block->fibers != NULL && i < block->threads; ++i) {
+    free(block->fibers[i].copies);
+    free(block->fibers[i].products);
+  }
+  free(block->cluster_shadow);
+  free(block->shadow);
+  free(block->shared);
+  free(block->fibers);
+}
+
+/* Runs the kernel with the memory of `cluster`, which has room for blocks. */
+static int32_t RunBlocks(const struct tf_gpu_kernel* kernel,
+                         void* const* buffers, struct Cluster* cluster,
+                         uint32_t threads) {
+  struct Stacks* stacks = MakeStacks(cluster->size * threads);
+  int32_t made = stacks != NULL;
+  for (uint32_t rank = 0; rank < cluster->size && made; ++rank) {
+    struct Launch* block = &cluster->blocks[rank];
+    block->kernel = kernel;
+    block->buffers = buffers;
+    block->threads = threads;
+    block->stacks = stacks->base + (size_t)rank * threads * kSlotBytes;
+    made = MakeBlock(block, cluster);
+  }
+  const int32_t status =
+      made ? RunGrid(cluster, kernel)
+           : tf_rt_gpu_fail(TF_GPU_FAILED, "%s: no memory for threads",
+                            kernel->name);
+  for (uint32_t rank = 0; rank < cluster->size; ++rank) {
+    FreeBlock(&cluster->blocks[rank]);
+  }
+  if (stacks != NULL) KeepStacks(stacks);
+  return status;
+}
+
 static int32_t RunKernel(const struct tf_gpu_kernel* kernel,
                          void* const* buffers) {
-  struct Launch launch;
-  memset(&launch, 0, sizeof(launch));
-  launch.kernel = kernel;
-  launch.buffers = buffers;
-  if (!ReadSeed(&launch)) {
-    return tf_rt_gpu_fail(TF_GPU_FAILED, "TILEFARM_SIM_SEED is not a number");
-  }
   const uint64_t threads =
       (uint64_t)kernel->block[0] * kernel->block[1] * kernel->block[2];
   if (threads == 0 || threads > TF_GPU_MAX_THREADS) {
@@ -780,29 +873,24 @@ static int32_t RunKernel(const struct tf_gpu_kernel* kernel,
                           kernel->name, kernel->block[0], kernel->block[1],
                           kernel->block[2]);
   }
-  launch.threads = (uint32_t)threads;
-  const size_t fiber_bytes = (threads * sizeof(struct Fiber) + 63) / 64 * 64;
-  launch.fibers = aligned_alloc(64, fiber_bytes);
-  launch.shared = aligned_alloc(
-      kSharedAlignment, ((size_t)kernel->shared_bytes + kSharedAlignment) /
-                            kSharedAlignment * kSharedAlignment);
-  struct Stacks* stacks = MakeStacks(launch.threads);
-  if (launch.fibers != NULL) memset(launch.fibers, 0, fiber_bytes);
-  if (launch.fibers == NULL || launch.shared == NULL || stacks == NULL) {
-    launch.status = tf_rt_gpu_fail(TF_GPU_FAILED, "%s: no memory for threads",
-                                   kernel->name);
-  } else {
-    RunGrid(&launch, stacks);
-    for (uint32_t i = 0; i < launch.threads; ++i) {
-      free(launch.fibers[i].copies);
-      free(launch.fibers[i].products);
-    }
+  if (kernel->cluster == 0 || kernel->cluster > TF_GPU_MAX_CLUSTER ||
+      kernel->grid[0] % kernel->cluster != 0) {
+    return tf_rt_gpu_fail(TF_GPU_FAILED,
+                          "%s: clusters of %u blocks in a grid of %u along x",
+                          kernel->name, kernel->cluster, kernel->grid[0]);
   }
-  if (stacks != NULL) KeepStacks(stacks);
-  free(launch.shadow);
-  free(launch.shared);
-  free(launch.fibers);
-  return launch.status;
+  struct Cluster cluster = {NULL, kernel->cluster, 0};
+  cluster.blocks = NewZeros(cluster.size * sizeof(struct Launch));
+  if (cluster.blocks == NULL) {
+    return tf_rt_gpu_fail(TF_GPU_FAILED, "%s: no memory for blocks",
+                          kernel->name);
+  }
+  const int32_t status =
+      ReadSeed(&cluster)
+          ? RunBlocks(kernel, buffers, &cluster, (uint32_t)threads)
+          : tf_rt_gpu_fail(TF_GPU_FAILED, "TILEFARM_SIM_SEED is not a number");
+  free(cluster.blocks);
+  return status;
 }
 
 static int32_t RunKernels(const struct tf_gpu_function* function,

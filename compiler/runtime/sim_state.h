@@ -1,11 +1,12 @@
-/* The state of a simulated launch, for sim.c and sim_warpgroup.c. */
+/* The state of a simulated launch, for sim.c, sim_cluster.c and
+ * sim_warpgroup.c. */
 #ifndef TILEFARM_COMPILER_RUNTIME_SIM_STATE_H_
 #define TILEFARM_COMPILER_RUNTIME_SIM_STATE_H_
 
 #include "compiler/runtime/gpu.h"
 #include "compiler/runtime/platform.h"
 
-enum State { kReady, kAtBarrier, kAtShuffle, kEnded };
+enum State { kReady, kAtBarrier, kAtClusterBarrier, kAtShuffle, kEnded };
 
 struct Copy {
   char* to;
@@ -41,9 +42,12 @@ struct Fiber {
   char again_was[64];
 };
 
+static const uint32_t kInFlight = UINT32_MAX; /* of Shadow::written */
+
 /* The accesses to one byte of shared memory. */
 struct Shadow {
-  /* The last intervals, counted over all blocks of a launch; 0 is none. */
+  /* The last intervals, counted over all blocks that use this memory; 0 is
+   * none. */
   uint32_t written, read;
   /* In those intervals: the writer, and two readers, which are different if
    * several threads have read. */
@@ -55,15 +59,42 @@ struct Meeting {
   uint32_t waiting, times; /* how often all have met */
 };
 
+/* A thread of another block that has read shared memory. */
+struct Reader {
+  uint32_t epoch; /* 0 is none */
+  uint16_t thread, rank;
+};
+
+/* The accesses to one byte of shared memory in epochs of a cluster. */
+struct ClusterShadow {
+  struct Reader reader; /* the last one */
+  uint32_t written;     /* the last epoch; 0 is none */
+  uint16_t writer;      /* a thread of the block that has the memory */
+};
+
+/* Blocks that run together. */
+struct Cluster {
+  struct Launch* blocks;
+  uint32_t size;
+  /* The time between two barriers of the cluster, counted over all clusters of
+   * a launch. */
+  uint32_t epoch;
+};
+
+/* The block of a launch that runs, or one block of the cluster that runs. */
 struct Launch {
   const struct tf_gpu_kernel* kernel;
   void* const* buffers;
   struct Fiber* fibers;
   uint32_t threads;
+  char* stacks;            /* of the fibers */
+  struct Cluster* cluster; /* null if blocks run alone; then the next too */
+  struct ClusterShadow* cluster_shadow;
+  struct Reader last_reader; /* of any byte */
   char* shared;
-  struct Shadow* shadow; /* null until it is needed */
-  uint32_t interval;
-  uint32_t ready; /* the number of fibers in this state */
+  struct Shadow* shadow;             /* null until it is needed */
+  uint32_t interval, first_interval; /* now, and when the block began */
+  uint32_t ready;                    /* the number of fibers in this state */
   /* Fibers that are ready, but only to look whether others have arrived; and
    * what changes whenever one of them need not look again. */
   uint32_t looking;
@@ -81,10 +112,13 @@ struct Launch {
   uint32_t arrived[TF_GPU_MAX_THREADS / TF_GPU_WARP_LANES];
 };
 
-/* The arguments for "%s, block (%u,%u,%u)". */
-#define TF_PLACE(launch)                                       \
-  (launch)->kernel->name, (launch)->fibers[0].thread.block[0], \
+/* The arguments for "block (%u,%u,%u)". */
+#define TF_BLOCK(launch)                                            \
+  (launch)->fibers[0].thread.block[0] * (launch)->kernel->cluster + \
+      (launch)->fibers[0].thread.rank,                              \
       (launch)->fibers[0].thread.block[1], (launch)->fibers[0].thread.block[2]
+/* The arguments for "%s, block (%u,%u,%u)". */
+#define TF_PLACE(launch) (launch)->kernel->name, TF_BLOCK(launch)
 
 static inline struct Fiber* FiberOf(const struct tf_sim_thread* thread) {
   return (struct Fiber*)(uintptr_t)thread;
@@ -93,6 +127,16 @@ static inline struct Fiber* FiberOf(const struct tf_sim_thread* thread) {
 /* sim.c */
 void tf_rt_sim_switch(void** from, void* to, void* argument);
 uint64_t tf_rt_sim_random(struct Launch* launch);
+/* The order in which `count` things run the time `number`. */
+void tf_rt_sim_choose_order(struct Launch* launch, uint32_t number,
+                            uint32_t count, uint16_t* order);
+/* Runs a block: begins, and ends it after its last epoch or a failure. */
+void tf_rt_sim_begin_block(struct Launch* launch, const uint32_t* block,
+                           uint32_t rank);
+/* Runs the block until all of its threads wait at a barrier of the cluster or
+ * have ended, which the state of the first tells, or until the launch fails. */
+void tf_rt_sim_run_epoch(struct Launch* launch);
+void tf_rt_sim_end_block(struct Launch* launch);
 
 /* Fails the launch if the last store, of which `again` tells, changed what was
  * there. To be called before any other thread runs. */
@@ -108,7 +152,23 @@ static inline void Abandon(struct Fiber* fiber) {
   for (;;) Yield(fiber);
 }
 
+/* sim_cluster.c: */
+
+/* The status. */
+int32_t tf_rt_sim_run_cluster(struct Cluster* cluster, const uint32_t* block);
+/* Notes a write to the memory of the fiber's own block, which is in a cluster.
+ * 0 if the launch failed. */
+int32_t tf_rt_sim_cluster_write(struct Fiber* fiber, const char* address,
+                                uint32_t bytes);
+/* Notes that a copy has landed whose begin was noted as a write. */
+void tf_rt_sim_cluster_landing(struct Launch* launch, const char* address,
+                               uint32_t bytes);
+
 /* sim_warpgroup.c: */
+
+/* Whether one of the boxes lands on some of these bytes. */
+int32_t tf_rt_sim_expects_box(const struct Launch* launch, const char* address,
+                              uint32_t bytes);
 
 /* Lands one of the boxes, if there are any. */
 void tf_rt_sim_land_box(struct Launch* launch);

@@ -162,6 +162,10 @@ static void StartCopy(struct Fiber* fiber, struct Box contents) {
   if (map->box[0] * map->element_bytes != TF_GPU_MAP_ROW_BYTES) {
     Fault(fiber, "a box whose rows are not 128 bytes long");
   }
+  if (fiber->launch->cluster != NULL &&
+      !tf_rt_sim_cluster_write(fiber, contents.to, (uint32_t)bytes)) {
+    Abandon(fiber);
+  }
   Append(&fiber->launch->boxes, NewBox(fiber, contents));
   memset(contents.to, 0xff, bytes);
   ++fiber->launch->progress;
@@ -255,6 +259,17 @@ static void CopyBox(const struct Box* box, int32_t to_tensor) {
   }
 }
 
+int32_t tf_rt_sim_expects_box(const struct Launch* launch, const char* address,
+                              uint32_t bytes) {
+  for (const struct Box* box = launch->boxes; box != NULL; box = box->next) {
+    if (address < box->to + BoxBytes(box->map->map) &&
+        box->to < address + bytes) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
 void tf_rt_sim_land_box(struct Launch* launch) {
   uint32_t count = 0;
   for (struct Box* box = launch->boxes; box != NULL; box = box->next) ++count;
@@ -265,6 +280,10 @@ void tf_rt_sim_land_box(struct Launch* launch) {
   struct Box* box = *at;
   *at = box->next;
   CopyBox(box, /*to_tensor=*/0);
+  if (launch->cluster != NULL) {
+    tf_rt_sim_cluster_landing(launch, box->to,
+                              (uint32_t)BoxBytes(box->map->map));
+  }
   struct Arrivals* arrivals = box->barrier;
   arrivals->bytes_and_parity -= (int32_t)(2 * BoxBytes(box->map->map));
   Advance(launch, arrivals);

@@ -174,9 +174,10 @@ absl::Status Unroll(ScheduleState& state, LoopRv loop_rv) {
 
 absl::Status Bind(ScheduleState& state, LoopRv loop_rv,
                   std::string_view thread_axis) {
-  static constexpr std::array<std::string_view, 9> kAxes = {
-      "blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
-      "threadIdx.z", "vthread.x",  "vthread.y",  "vthread.z"};
+  static constexpr std::array<std::string_view, 10> kAxes = {
+      "blockIdx.x",  "blockIdx.y",  "blockIdx.z",  "clusterCtaIdx.x",
+      "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread.x",
+      "vthread.y",   "vthread.z"};
   TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, SerialLoop(state, loop_rv));
   if (!absl::c_linear_search(kAxes, thread_axis) && thread_axis != "vthread") {
     return state.Invalid(loop.get(), "unknown thread axis \"",

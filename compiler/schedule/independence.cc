@@ -175,9 +175,11 @@ bool FindApart(const ScheduleState& state, const std::vector<ir::ForPtr>& loops,
 bool IsPrivate(const ScheduleState& state, const BlockScope& scope,
                const ir::ForPtr& loop, const ir::BufferNode* buffer) {
   if (state.AllocSite(buffer) == nullptr) return false;
-  // The threads of a block have one copy of what they share.
-  if (IsThreadAxis(loop->thread_tag) &&
-      ir::ScopeOf(*buffer) == ir::MemoryScope::kShared) {
+  // The threads of a block have one copy of what they share, as have the blocks
+  // of a cluster.
+  if (IsThreadAxis(loop->thread_tag) && ir::IsInShared(*buffer)) return false;
+  if (IsClusterAxis(loop->thread_tag) &&
+      ir::ScopeOf(*buffer) == ir::MemoryScope::kCluster) {
     return false;
   }
   OutsideAccess outside(loop.get(), buffer);

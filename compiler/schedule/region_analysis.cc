@@ -20,12 +20,14 @@ namespace {
 bool IsOne(const ir::Expr& extent) { return ir::IsConstInt(extent, 1); }
 
 // Whether iterations of the loop share the buffer: the loop is bound to threads
-// of a GPU block ("warp": to the lanes of a warp), and the buffer is in their
-// shared memory. Each thread has its own "local" buffers. Each iteration also
-// computes its own part of a "global" buffer (as in TVM).
+// of a GPU block ("warp": to the lanes of a warp; "shared.cluster": or to
+// blocks of a cluster), and the buffer is in their shared memory. Each thread
+// has its own "local" buffers. Each iteration also computes its own part of a
+// "global" buffer (as in TVM).
 bool SharedAcross(const ir::BufferNode& buffer, const ir::ForNode& loop) {
   if (loop.for_kind != ir::ForKind::kThreadBinding) return false;
   if (buffer.scope == "warp") return loop.thread_tag == "threadIdx.x";
+  if (IsClusterAxis(loop.thread_tag)) return buffer.scope == "shared.cluster";
   return buffer.scope.starts_with("shared") && !IsBlockAxis(loop.thread_tag);
 }
 

@@ -139,7 +139,11 @@ absl::Status CheckLocalBuffers(const ScheduleState& state,
 }  // namespace
 
 bool IsBlockAxis(std::string_view thread_tag) {
-  return thread_tag.starts_with("blockIdx");
+  return thread_tag.starts_with("blockIdx") || IsClusterAxis(thread_tag);
+}
+
+bool IsClusterAxis(std::string_view thread_tag) {
+  return thread_tag.starts_with("clusterCtaIdx");
 }
 
 bool IsThreadAxis(std::string_view thread_tag) {

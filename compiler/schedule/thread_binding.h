@@ -25,6 +25,7 @@ namespace tilefarm::schedule {
 
 // "blockIdx.x", "threadIdx.y", ...; false for the empty tag of other loops.
 bool IsBlockAxis(std::string_view thread_tag);
+bool IsClusterAxis(std::string_view thread_tag);
 bool IsThreadAxis(std::string_view thread_tag);
 
 // Checks all bound loops of the function; FailedPrecondition if

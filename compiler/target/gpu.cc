@@ -82,6 +82,8 @@ std::optional<GpuLimits> CudaLimits(std::string_view architecture) {
     // Since sm_80 as well.
     limits.packs_floats = limits.nan_extremes = row.async_copies;
     limits.warpgroup_products = architecture == "sm_90a";
+    // CUDA C++ Programming Guide, "Thread Block Clusters".
+    if (row.number >= 90) limits.cluster_blocks = 8;
     limits.shared = int64_t{row.shared_kib} << 10;
     limits.block_shared = int64_t{row.block_shared_kib} << 10;
     return limits;

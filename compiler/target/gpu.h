@@ -20,6 +20,9 @@ struct GpuLimits {
   bool nan_extremes = false;  // max.NaN.f32: NaN if either operand is
   // Matrix units of warpgroups and copies of boxes of tensors (Hopper).
   bool warpgroup_products = false;
+  // Blocks of a cluster that every GPU of the architecture runs at the same
+  // time; 1: none does.
+  int cluster_blocks = 1;
   int block_threads = 1024;         // most threads of a block
   int64_t block_shared = 48 << 10;  // most shared memory of a block
   int thread_registers = 255;

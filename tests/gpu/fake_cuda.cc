@@ -38,6 +38,7 @@ enum Error {
   kNotReady = 600,
   kContextDestroyed = 709,
   kLaunchFailed = 719,
+  kInvalidClusterSize = 912,
 };
 
 // Images of tests that register functions for their kernels have this.
@@ -47,6 +48,8 @@ constexpr size_t kCanaryBytes = 256;
 constexpr unsigned char kCanary = 0xc5;
 constexpr int kSharedByDefault = 48 << 10;
 constexpr int kMostShared = 227 << 10;
+// Without the attribute of kernels for clusters that are not portable.
+constexpr unsigned kMostBlocksOfCluster = 8;
 
 struct World;
 struct Context {
@@ -259,11 +262,23 @@ void WriteCounters(const char* path, const ptx::Launch& launch,
   std::fclose(file);
 }
 
+// Why a launch in clusters of so many blocks fails (0: as the kernel says);
+// empty: it does not.
+std::string WrongCluster(const ptx::Kernel& kernel, unsigned grid_x,
+                         unsigned cluster) {
+  if (std::max(kernel.cluster, cluster) > kMostBlocksOfCluster) {
+    return "a cluster of more than 8 blocks is not portable";
+  }
+  return ptx::ClusterTrouble(kernel, grid_x, cluster);
+}
+
 // Whether the kernel waits for the one before it, before it touches memory.
 bool WaitsFirst(const ptx::Kernel& kernel) {
   for (const ptx::Instruction& instruction : kernel.code) {
     const std::string_view text = instruction.text;
     if (text.starts_with("griddepcontrol.wait")) return true;
+    // Only addresses.
+    if (text.starts_with("cvta.") || text.starts_with("mapa.")) continue;
     for (const char* space : {".global", ".shared", "tensor", "mbarrier"}) {
       if (text.find(space) != std::string_view::npos) return false;
     }
@@ -405,7 +420,8 @@ int cuGetErrorString(int error, const char** text) {
       {715, "an illegal instruction was encountered"},
       {716, "misaligned address"},
       {kContextDestroyed, "context is destroyed"},
-      {719, "unspecified launch failure"}};
+      {719, "unspecified launch failure"},
+      {kInvalidClusterSize, "cluster misconfiguration"}};
   const auto found = kTexts.find(error);
   if (found == kTexts.end()) return kInvalidValue;
   *text = found->second;
@@ -418,7 +434,8 @@ int cuGetErrorName(int error, const char** name) {
       {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
       {715, "CUDA_ERROR_ILLEGAL_INSTRUCTION"},
       {716, "CUDA_ERROR_MISALIGNED_ADDRESS"},
-      {719, "CUDA_ERROR_LAUNCH_FAILED"}};
+      {719, "CUDA_ERROR_LAUNCH_FAILED"},
+      {kInvalidClusterSize, "CUDA_ERROR_INVALID_CLUSTER_SIZE"}};
   const auto found = kNames.find(error);
   if (found == kNames.end()) return kInvalidValue;
   *name = found->second;
@@ -655,7 +672,8 @@ int cuFuncSetAttribute(void* function, int attribute, int value) {
 static int LaunchOne(const char* call, void* handle, unsigned grid_x,
                      unsigned grid_y, unsigned grid_z, unsigned block_x,
                      unsigned block_y, unsigned block_z, unsigned shared,
-                     void* stream, void** parameters, bool overlaps) {
+                     void* stream, void** parameters, bool overlaps,
+                     unsigned cluster) {
   const Lock lock(mutex);
   const auto* function = static_cast<const Function*>(handle);
   char text[300];
@@ -675,6 +693,12 @@ static int LaunchOne(const char* call, void* handle, unsigned grid_x,
   if (const auto code = function->module->code) {
     const ptx::Kernel* kernel = code->Find(function->name);
     if (kernel == nullptr) return kNotFound;
+    const std::string trouble = WrongCluster(*kernel, grid_x, cluster);
+    if (!trouble.empty()) {
+      std::fprintf(stderr, "fake CUDA: %s: %s\n", function->name.c_str(),
+                   trouble.c_str());
+      return kInvalidClusterSize;
+    }
     if (overlaps && !WaitsFirst(*kernel)) {
       std::fprintf(stderr, "%s would not wait for the kernel before it\n",
                    function->name.c_str());
@@ -685,11 +709,11 @@ static int LaunchOne(const char* call, void* handle, unsigned grid_x,
       const auto* value = static_cast<const unsigned char*>(parameters[i]);
       values.emplace_back(value, value + kernel->parameters[i].bytes);
     }
-    const ptx::Launch launch{{grid_x, grid_y, grid_z},
-                             {block_x, block_y, block_z},
-                             shared,
-                             nullptr,
-                             0};
+    ptx::Launch launch;
+    launch.grid = {grid_x, grid_y, grid_z};
+    launch.threads = {block_x, block_y, block_z};
+    launch.shared_bytes = shared;
+    launch.cluster = cluster;
     Enqueue(stream, [=](World& at) {
       if (++at.kernels_run == Number("FAKE_CUDA_FAIL_LAUNCH", 0)) {
         at.sticky = Number("FAKE_CUDA_ERROR", 700);
@@ -726,7 +750,7 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
                    void** parameters, void**) {
   return LaunchOne("cuLaunchKernel", handle, grid_x, grid_y, grid_z, block_x,
                    block_y, block_z, shared, stream, parameters,
-                   /*overlaps=*/false);
+                   /*overlaps=*/false, /*cluster=*/0);
 }
 #endif
 
@@ -734,8 +758,8 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
 struct LaunchAttribute {
   int id;
   char padding[4];
-  int value;
-  char rest[60];
+  unsigned value[3];
+  char rest[52];
 };
 struct LaunchConfig {
   unsigned grid[3], block[3], shared;
@@ -745,17 +769,28 @@ struct LaunchConfig {
 };
 int cuLaunchKernelEx(const LaunchConfig* config, void* handle,
                      void** parameters, void**) {
-  constexpr int kProgrammaticSerialization = 6;
+  constexpr int kClusterDimension = 4, kProgrammaticSerialization = 6;
   bool overlaps = false;
+  unsigned cluster = 0;
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const LaunchAttribute& attribute = config->attributes[i];
-    if (attribute.id != kProgrammaticSerialization) return kInvalidValue;
-    overlaps |= attribute.value != 0;
+    if (attribute.id == kClusterDimension) {
+      // The executor has clusters along x only.
+      if (attribute.value[0] == 0 || attribute.value[1] != 1 ||
+          attribute.value[2] != 1) {
+        return kInvalidClusterSize;
+      }
+      cluster = attribute.value[0];
+    } else if (attribute.id == kProgrammaticSerialization) {
+      overlaps |= attribute.value[0] != 0;
+    } else {
+      return kInvalidValue;
+    }
   }
   return LaunchOne("cuLaunchKernelEx", handle, config->grid[0], config->grid[1],
                    config->grid[2], config->block[0], config->block[1],
                    config->block[2], config->shared, config->stream, parameters,
-                   overlaps);
+                   overlaps, cluster);
 }
 #endif
 

@@ -11,6 +11,9 @@
 // Kernels that would start before the one before them has ended, and do not
 // wait for it (cuLaunchKernelEx), are not launched.
 //
+// Kernels with clusters are launched as they say (".reqnctapercluster"), or as
+// an attribute of cuLaunchKernelEx does: along x, of at most 8 blocks.
+//
 // Kernels of an image with ".entry NAME() {}" are functions that the test
 // registers by name; others do nothing. Text with "syntax error" does not load.
 //

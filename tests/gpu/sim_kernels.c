@@ -220,6 +220,140 @@ KERNEL(out_of_bounds) {
   tf_rt_sim_access(thread, (char*)thread->shared + 62 + X, 2, 0);
 }
 
+/* The number of the block along x. */
+#define BLOCK(size) (thread->block[0] * (size) + thread->rank)
+
+/* Thread x's load from block `rank` of what is there at `shared`. */
+static uint32_t Load(const struct tf_sim_thread* thread, const uint32_t* shared,
+                     uint32_t rank) {
+  const uint32_t* address = tf_rt_sim_cluster_address(thread, shared, rank);
+  tf_rt_sim_cluster_read(thread, address, 4);
+  return *address;
+}
+
+static void Store(const struct tf_sim_thread* thread, uint32_t value) {
+  uint32_t* shared = (uint32_t*)thread->shared + X;
+  tf_rt_sim_access(thread, shared, 4, 1);
+  *shared = value;
+}
+
+/* out[block, x] = sum over the blocks of the cluster of in[block, last - x], of
+ * clusters and blocks of the given sizes, with some of the barriers. */
+static inline void AddBlocks(const struct tf_sim_thread* thread,
+                             void* const* buffers, int32_t first,
+                             int32_t last) {
+  const uint32_t* in = buffers[0];
+  uint32_t* out = buffers[1];
+  const uint32_t* sizes = buffers[2];
+  const uint32_t* mirrored =
+      (const uint32_t*)thread->shared + (sizes[1] - 1 - X);
+  tf_rt_sim_cluster_barrier(thread, 1);
+  for (int32_t i = 0; i < 3; ++i) {
+    Store(thread, in[BLOCK(sizes[0]) * sizes[1] + X] + (uint32_t)i);
+    if (first) tf_rt_sim_cluster_barrier(thread, 2);
+    uint32_t sum = 0;
+    for (uint32_t rank = 0; rank < sizes[0]; ++rank) {
+      sum += Load(thread, mirrored, rank);
+    }
+    out[BLOCK(sizes[0]) * sizes[1] + X] = sum;
+    if (last || i < 2) tf_rt_sim_cluster_barrier(thread, 3);
+  }
+}
+
+KERNEL(cluster_sums) { AddBlocks(thread, buffers, 1, 1); }
+KERNEL(cluster_without_first) { AddBlocks(thread, buffers, 0, 1); }
+KERNEL(cluster_without_last) { AddBlocks(thread, buffers, 1, 0); }
+
+/* The others load what block 1 writes in the same epoch. */
+KERNEL(cluster_late_write) {
+  uint32_t* out = buffers[0];
+  Store(thread, 1);
+  tf_rt_sim_cluster_barrier(thread, 1);
+  if (thread->rank == 1 && X == 2) Store(thread, 2);
+  if (thread->rank != 1) {
+    out[X] = Load(thread, (const uint32_t*)thread->shared + 2, 1);
+  }
+  tf_rt_sim_cluster_barrier(thread, 2);
+}
+
+/* Loads from a block without a barrier after its start. */
+KERNEL(cluster_early_load) {
+  uint32_t* out = buffers[0];
+  out[X] = Load(thread, thread->shared, thread->rank ^ 1);
+  tf_rt_sim_cluster_barrier(thread, 1);
+}
+
+KERNEL(cluster_end) {
+  (void)buffers;
+  tf_rt_sim_cluster_barrier(thread, 1);
+  if (thread->rank == 2) return;
+  tf_rt_sim_cluster_barrier(thread, 2);
+}
+
+KERNEL(cluster_two_barriers) {
+  (void)buffers;
+  tf_rt_sim_cluster_barrier(thread, thread->rank < 3 ? 1 : 2);
+}
+
+KERNEL(cluster_mixed_barriers) {
+  (void)buffers;
+  if (X == 1) tf_rt_sim_barrier(thread, 1);
+  if (X != 1) tf_rt_sim_cluster_barrier(thread, 2);
+}
+
+/* Addresses in a block and at an offset. */
+KERNEL(cluster_address) {
+  const uint32_t* at = buffers[0]; /* rank, offset; then another offset */
+  tf_rt_sim_cluster_barrier(thread, 1);
+  const char* address = tf_rt_sim_cluster_address(
+      thread, (const char*)thread->shared + at[1], at[0]);
+  tf_rt_sim_cluster_read(thread, address + at[2], 4);
+  tf_rt_sim_cluster_barrier(thread, 2);
+}
+
+/* Races in the thread's own block. */
+KERNEL(cluster_own_race) {
+  uint32_t* out = buffers[0];
+  Store(thread, X);
+  const uint32_t* next = (const uint32_t*)thread->shared + (X + 1) % 8;
+  out[X] = Load(thread, next, thread->rank);
+}
+
+/* Block 0 loads what has not landed, or landed in this epoch. */
+KERNEL(cluster_copy) {
+  const uint32_t* in = buffers[0];
+  uint32_t* out = buffers[1];
+  const uint32_t* epoch = buffers[2]; /* of the wait */
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (thread->rank == 1 && i == 0) {
+      tf_rt_sim_copy_async(thread, thread->shared, in, 16, 16);
+    }
+    if (thread->rank == 1 && i == epoch[0]) tf_rt_sim_wait(thread, -1);
+    if (thread->rank == 0 && i == 2) out[0] = Load(thread, thread->shared, 1);
+    tf_rt_sim_cluster_barrier(thread, 1);
+  }
+}
+
+/* Likewise of a box of 128 bytes. */
+KERNEL(cluster_box) {
+  uint32_t* out = buffers[1];
+  const uint32_t* epoch = buffers[2];
+  void* barrier = (char*)thread->shared + 1024;
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (thread->rank == 1 && i == 0) {
+      tf_rt_sim_barrier_init(thread, barrier, 1);
+      tf_rt_sim_barrier_expect(thread, barrier, 128);
+      tf_rt_sim_copy_box(thread, thread->shared, buffers[3], barrier, 0, 0, 0,
+                         0, 0);
+    }
+    if (thread->rank == 1 && i == epoch[0]) {
+      tf_rt_sim_barrier_wait(thread, barrier, 0);
+    }
+    if (thread->rank == 0 && i == 1) out[0] = Load(thread, thread->shared, 1);
+    tf_rt_sim_cluster_barrier(thread, 1);
+  }
+}
+
 KERNEL(many_barriers) {
   uint32_t* out = buffers[0];
   for (int i = 0; i < 100; ++i) tf_rt_sim_barrier(thread, 1);

@@ -35,6 +35,8 @@ struct Shape {
   std::array<uint32_t, 3> block = {1, 1, 1};
   uint32_t shared_bytes = 0;
   int workspaces = 0;
+  uint32_t cluster = 1;
+  std::vector<DeviceTensorMap> maps = {};
 };
 
 // A function "f" of one kernel, with 4 KB of bytes for each buffer.
@@ -47,6 +49,8 @@ absl::StatusOr<Kernel> Load(const std::string& kernel, int buffers,
   function.parameter_access.assign(static_cast<size_t>(buffers), 3);
   function.workspace_bytes.assign(static_cast<size_t>(shape.workspaces), 4096);
   DeviceKernel launch{kernel, shape.grid, shape.block, shape.shared_bytes, {}};
+  launch.cluster = shape.cluster;
+  launch.maps = shape.maps;
   for (int i = 0; i < buffers + shape.workspaces; ++i) {
     launch.arguments.push_back(i);
   }
@@ -317,6 +321,142 @@ TEST_F(SimTest, SeveralThreadsCallAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// Blocks of clusters: 3 * 2 clusters of 4 blocks.
+Shape FourBlocks(uint32_t threads) {
+  return {.grid = {12, 2, 1},
+          .block = {threads, 1, 1},
+          .shared_bytes = 4 * threads,
+          .cluster = 4};
+}
+
+constexpr std::array<const char*, 5> kSeeds = {"", "1", "2", "3", "4"};
+
+TEST_F(SimTest, BlocksOfAClusterExchange) {
+  for (const uint32_t size : {1u, 2u, 4u, 8u}) {
+    Shape shape = FourBlocks(40);
+    shape.grid = {3 * size, 1, 1};
+    shape.cluster = size;
+    const auto artifact = Load("cluster_sums", 3, shape);
+    ASSERT_TRUE(artifact.ok()) << artifact.status();
+    for (const char* seed : kSeeds) {
+      setenv("TILEFARM_SIM_SEED", seed, 1);
+      std::vector<uint32_t> in(24 * 40), out(24 * 40), sizes = {size, 40};
+      for (uint32_t i = 0; i < in.size(); ++i) in[i] = i * i;
+      ASSERT_EQ(artifact->Call("f", in.data(), out.data(), sizes.data()), 0)
+          << ErrorOf(*artifact, "f");
+      for (uint32_t i = 0; i < 3 * size * 40; ++i) {
+        uint32_t sum = 0;
+        for (uint32_t rank = 0; rank < size; ++rank) {
+          const uint32_t block = i / 40 / size * size + rank;
+          sum += in[block * 40 + 39 - i % 40] + 2;
+        }
+        ASSERT_EQ(out[i], sum) << size << " " << i;
+      }
+    }
+  }
+}
+
+TEST_F(SimTest, RacesBetweenBlocksAreErrors) {
+  std::vector<uint32_t> in(12 * 8), out(12 * 8), sizes = {4, 8};
+  for (const char* seed : kSeeds) {
+    setenv("TILEFARM_SIM_SEED", seed, 1);
+    EXPECT_THAT(Fault("cluster_without_first", FourBlocks(8), in.data(),
+                      out.data(), sizes.data()),
+                HasSubstr("race on shared memory of cluster_without_first"));
+    EXPECT_THAT(Fault("cluster_late_write", FourBlocks(8), out.data()),
+                HasSubstr("race on shared memory of cluster_late_write, block "
+                          "(1,0,0), at byte 8 between its thread 2 and"));
+  }
+  setenv("TILEFARM_SIM_SEED", "", 1);
+  EXPECT_EQ(Fault("cluster_late_write", FourBlocks(8), out.data()),
+            "race on shared memory of cluster_late_write, block (1,0,0), at "
+            "byte 8 between its thread 2 and thread 0 of block (2,0,0) (the "
+            "former writes)");
+}
+
+TEST_F(SimTest, ReadsOfTheOwnBlockRaceAsWithoutAddresses) {
+  std::vector<uint32_t> out(8);
+  EXPECT_EQ(Fault("cluster_own_race", FourBlocks(8), out.data()),
+            "race on shared memory of cluster_own_race at byte 4 between "
+            "threads 0 and 1 (the latter writes), block (0,0,0)");
+}
+
+TEST_F(SimTest, ReadsOfBlocksThatMayNotBeThereAreErrors) {
+  std::vector<uint32_t> in(12 * 8), out(12 * 8), sizes = {4, 8};
+  for (const char* seed : kSeeds) {
+    setenv("TILEFARM_SIM_SEED", seed, 1);
+    EXPECT_THAT(Fault("cluster_without_last", FourBlocks(8), in.data(),
+                      out.data(), sizes.data()),
+                HasSubstr("of the cluster may have ended"));
+    EXPECT_THAT(Fault("cluster_early_load", FourBlocks(8), out.data()),
+                HasSubstr("of the cluster may not have started"));
+  }
+  setenv("TILEFARM_SIM_SEED", "", 1);
+  EXPECT_EQ(Fault("cluster_without_last", FourBlocks(8), in.data(), out.data(),
+                  sizes.data()),
+            "cluster_without_last, block (1,0,0), thread 0 reads shared memory "
+            "of another block: block 0 of the cluster may have ended");
+}
+
+TEST_F(SimTest, BlocksThatDivergeAreErrors) {
+  EXPECT_EQ(Fault("cluster_end", FourBlocks(8)),
+            "cluster barrier divergence in cluster_end: block (0,0,0) waits at "
+            "cluster barrier 2, block (2,0,0) has ended");
+  EXPECT_EQ(Fault("cluster_two_barriers", FourBlocks(8)),
+            "cluster barrier divergence in cluster_two_barriers: block (0,0,0) "
+            "waits at cluster barrier 1, block (3,0,0) waits at cluster "
+            "barrier 2");
+  EXPECT_EQ(Fault("cluster_mixed_barriers", FourBlocks(8)),
+            "barrier divergence in cluster_mixed_barriers, block (0,0,0): "
+            "thread 0 waits at cluster barrier 2, thread 1 waits at barrier 1");
+}
+
+TEST_F(SimTest, AddressesOutsideOfTheClusterAreErrors) {
+  const auto error = [](uint32_t rank, uint32_t offset, uint32_t more) {
+    std::vector<uint32_t> at = {rank, offset, more};
+    return Fault("cluster_address", FourBlocks(8), at.data());
+  };
+  EXPECT_EQ(error(3, 28, 0), "status 0");
+  EXPECT_EQ(error(4, 0, 0),
+            "cluster_address, block (3,0,0), thread 7: an address in block 4 "
+            "of a cluster of 4");
+  EXPECT_THAT(error(1, 32, 0), HasSubstr("outside of its block's"));
+  EXPECT_THAT(error(1, 28, 1),
+              HasSubstr("a load outside of the shared memory of the cluster"));
+}
+
+TEST_F(SimTest, GridsOfIncompleteClustersAreErrors) {
+  for (const uint32_t cluster : {0u, 5u, 12u}) {
+    Shape shape = FourBlocks(8);
+    shape.cluster = cluster;
+    const auto artifact = Load("cluster_end", 0, shape);
+    ASSERT_TRUE(artifact.ok()) << artifact.status();
+    EXPECT_EQ(artifact->Call("f"), -1);
+    EXPECT_EQ(ErrorOf(*artifact, "f"),
+              absl::StrCat("cluster_end: clusters of ", cluster,
+                           " blocks in a grid of 12 along x"));
+  }
+}
+
+TEST_F(SimTest, ReadsOfOtherBlocksMeetNoCopies) {
+  std::vector<uint32_t> in(1024, 7), out(1024);
+  Shape shape = {.grid = {2, 1, 1}, .shared_bytes = 16, .cluster = 2};
+  const auto error = [&](const char* kernel, uint32_t epoch) {
+    return Fault(kernel, shape, in.data(), out.data(), &epoch);
+  };
+  EXPECT_THAT(error("cluster_copy", 3), HasSubstr("has not landed"));
+  EXPECT_THAT(error("cluster_copy", 2), HasSubstr("race on shared memory"));
+  EXPECT_EQ(error("cluster_copy", 1), "status 0");
+  EXPECT_EQ(out[0], 7);
+  shape.shared_bytes = 1032;
+  shape.maps = {{.element_bytes = 4, .dims = 1, .sizes = {32}, .box = {32}}};
+  out[0] = 0;
+  EXPECT_THAT(error("cluster_box", 2), HasSubstr("has not landed"));
+  EXPECT_THAT(error("cluster_box", 1), HasSubstr("race on shared memory"));
+  EXPECT_EQ(error("cluster_box", 0), "status 0");
+  EXPECT_EQ(out[0], 7);
 }
 
 // Reports the time of the switches, which is a few milliseconds when nothing

@@ -462,6 +462,8 @@ std::vector<GivenKernel> GivenKernels() {
        /*tensor_cores=*/true},
   };
   kernels.insert(kernels.end(), others.begin(), others.end());
+  const std::vector<GivenKernel> clusters = GivenClusterKernels();
+  kernels.insert(kernels.end(), clusters.begin(), clusters.end());
   return kernels;
 }
 

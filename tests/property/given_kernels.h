@@ -12,11 +12,14 @@ struct GivenKernel {
   std::string program;
   // Needs a GPU that has them, and so asynchronous copies.
   bool tensor_cores = false;
+  bool clusters = false;
 };
 std::vector<GivenKernel> GivenKernels();
 // Of these, the ones whose threads reduce together, or have parts of one
 // buffer.
 std::vector<GivenKernel> GivenReductionKernels();
+// Those whose blocks are in clusters.
+std::vector<GivenKernel> GivenClusterKernels();
 
 }  // namespace tilefarm::property
 

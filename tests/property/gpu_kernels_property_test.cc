@@ -81,9 +81,12 @@ TEST(GpuKernelsPropertyTest, GivenKernelsRunAsTheyStand) {
     const std::pair<uint64_t, const char*> kRuns[] = {
         {1, ""},
         {2, ""},  // in the simulator, without and with async copies
+        {1, "sim:sm_90a"},
         {1, "cuda:sm_90a"}};
     for (const auto& [seed, target] : kRuns) {
       if (given.tensor_cores && &seed == &kRuns[0].first) continue;
+      if (given.clusters && *target == 0) continue;
+      if (!given.clusters && &seed == &kRuns[2].first) continue;
       Outcome outcome = Check([&](PrimitiveCounts*) {
         return Case{.text = given.program,
                     .traces = {kAsItStands},

@@ -41,7 +41,8 @@ struct ProductLoops {
 };
 
 absl::StatusOr<BoundWarps> Bind(Schedule& schedule, const ProductLoops& loops,
-                                const ir::WarpProduct& unit, bool blocks) {
+                                const ir::WarpProduct& unit,
+                                std::optional<BlockRv> block) {
   const auto& [outer, i, j, k] = loops;
   WarpLoops warps{.outer = outer,
                   .row_warps = i[1],
@@ -53,7 +54,7 @@ absl::StatusOr<BoundWarps> Bind(Schedule& schedule, const ProductLoops& loops,
                   .terms = k,
                   .pair = j[4]};
   warps.outer.insert(warps.outer.end(), {i[0], j[0]});
-  return BindWarps(schedule, warps, unit, blocks, kMostStages, kDefaultStages);
+  return BindWarps(schedule, warps, unit, block, kMostStages, kDefaultStages);
 }
 
 absl::StatusOr<std::vector<LoopRv>> SplitTerms(Schedule& schedule, LoopRv loop,
@@ -153,7 +154,7 @@ absl::StatusOr<LoopRv> TileLastProduct(const target::GpuLimits& limits,
   TF_ASSIGN_OR_RETURN(std::optional<BlockRv> writer,
                       FusibleConsumer(schedule, block));
   TF_ASSIGN_OR_RETURN(const BoundWarps bound,
-                      Bind(schedule, loops, *product.unit, /*blocks=*/true));
+                      Bind(schedule, loops, *product.unit, block));
   if (writer) {
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
   } else {
@@ -162,7 +163,7 @@ absl::StatusOr<LoopRv> TileLastProduct(const target::GpuLimits& limits,
   TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(*writer, bound.lanes,
                                                /*preserve_unit_loops=*/true));
   TF_RETURN_IF_ERROR(FetchOperands(schedule, block, product, bound.fetches));
-  return bound.blocks[0];
+  return bound.blocks;
 }
 
 // Tiles a product below the loop of blocks, by the same rows.
@@ -211,7 +212,7 @@ absl::Status TileInnerProduct(Schedule& schedule, BlockRv block,
     return absl::FailedPreconditionError("a loop is missing");
   }
   TF_ASSIGN_OR_RETURN(const BoundWarps bound,
-                      Bind(schedule, loops, *product.unit, /*blocks=*/false));
+                      Bind(schedule, loops, *product.unit, std::nullopt));
   // Lanes of a warp store 8 rows of 8 columns: rows lie 8 banks apart.
   TF_RETURN_IF_ERROR(
       StoreShared(schedule, block, writer, bound.lanes, /*banks_apart=*/8));

@@ -76,8 +76,9 @@ absl::StatusOr<std::vector<GpuSketch>> GenerateGpuSketches(
     const RuleContext& context, const ir::PrimFuncPtr& program,
     ir::FloatRule floats);
 
-// The postprocs of GPUs, in order: cooperative fetches, blocks without threads,
-// initialisation of reductions, unrolling; then the limits are checked.
+// The postprocs of GPUs, in order: sums of clusters, cooperative fetches,
+// blocks without threads, initialisation of reductions, unrolling; then the
+// limits are checked.
 absl::Status FinishForGpu(schedule::Schedule& schedule,
                           const std::string& function,
                           const target::Target& target);
@@ -109,6 +110,13 @@ int64_t VectorWidth(const ir::BlockNode& block, bool loads_only = false);
 int64_t StoreWidth(const ir::BlockNode& block);
 // The same of what a reduction reads along this variable, beside its sums.
 int64_t TermWidth(const ir::BlockNode& block, const ir::IterVar& iter);
+// The most elements, up to `wanted`, that a thread may access at once along the
+// innermost loop of a block whose other loops threads divide: rows are whole
+// vectors, and all begin at aligned addresses.
+absl::StatusOr<int64_t> WidthInLoop(schedule::Schedule& schedule,
+                                    schedule::BlockRv block,
+                                    schedule::LoopRv innermost, int64_t wanted,
+                                    bool loads_only = true);
 // The loops as one, and bound to the axis. No loops: nothing is bound.
 absl::StatusOr<std::vector<schedule::LoopRv>> FuseAndBind(
     schedule::Schedule& schedule, const std::vector<schedule::LoopRv>& loops,
@@ -132,6 +140,12 @@ absl::StatusOr<schedule::ExprRv> SampleThreads(schedule::Schedule& schedule,
 absl::Status SampleStages(schedule::Schedule& schedule,
                           schedule::LoopRv fetches, int64_t most,
                           int64_t first);
+// Makes so many parts of a reduction, which its longest loop, or all of its
+// loops as one, is divided into; the part is the first variable and the
+// outermost loop of the new block, which is returned.
+absl::StatusOr<schedule::BlockRv> SplitInParts(schedule::Schedule& schedule,
+                                               schedule::BlockRv block,
+                                               int64_t parts, bool all_terms);
 // Where threads fetch an operand of a product.
 struct ThreadFetch {
   schedule::LoopRv at;                        // over the terms of a fetch

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -5,6 +6,7 @@
 #include "base/status_macros.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/design_space.h"
+#include "compiler/space/gpu/cluster_sums.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/kernels.h"
 
@@ -66,6 +68,12 @@ absl::StatusOr<std::vector<GpuSketch>> ApplyRules(const RuleContext& context,
         ReduceInThreads, BindToThreads}) {
     TF_RETURN_IF_ERROR(Apply(context, rule, first_only, states));
   }
+  // No rule has tiled the parts of these.
+  std::erase_if(states, [&](const GpuSketch& state) {
+    return std::ranges::any_of(
+        AllBlocks(*state.schedule.module().Find(context.function)),
+        [](const ir::BlockPtr& block) { return AwaitsCluster(*block); });
+  });
   for (GpuSketch& state : states) {
     Schedule& schedule = state.schedule;
     TF_RETURN_IF_ERROR(
@@ -104,6 +112,8 @@ absl::StatusOr<std::vector<GpuSketch>> GenerateGpuSketches(
 absl::Status FinishForGpu(Schedule& schedule, const std::string& function,
                           const target::Target& target) {
   TF_RETURN_IF_ERROR(schedule.EnterPostproc());
+  // While fetches still show what they fetch.
+  TF_RETURN_IF_ERROR(RewriteClusterSums(schedule, function));
   TF_RETURN_IF_ERROR(RewriteCooperativeFetch(schedule, function));
   TF_RETURN_IF_ERROR(RewriteUnboundBlocks(schedule, function, target));
   TF_RETURN_IF_ERROR(RewriteThreadReductions(schedule, function));

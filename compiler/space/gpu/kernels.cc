@@ -84,7 +84,9 @@ class Kernel {
     int64_t threads = 1;
     for (const auto& [tag, extent] : extents_) {
       if (schedule::IsThreadAxis(tag)) threads *= extent;
-      const int64_t most = tag == "blockIdx.x"          ? kMostBlocksX
+      const int64_t most = tag == "blockIdx.x" ? kMostBlocksX
+                           : schedule::IsClusterAxis(tag)
+                               ? limits.cluster_blocks
                            : schedule::IsBlockAxis(tag) ? kMostBlocksYZ
                            : tag == "threadIdx.z"       ? kMostThreadsZ
                                                         : INT64_MAX;
@@ -277,6 +279,8 @@ class Kernel {
         separate = std::min<int64_t>(separate, kMostBlocksX);
       }
       ir::BufferNode part = buffer;
+      const bool of_cluster = ir::ScopeOf(buffer) == ir::MemoryScope::kCluster;
+      if (of_cluster) part.shape[0] = 1;
       for (size_t d = 0; d < hull.size(); ++d) {
         part.shape[d] = std::min(
             part.shape[d], ir::AsInt(hull[d].extent).value_or(part.shape[d]));

@@ -110,6 +110,43 @@ std::string MapOf(const ir::BlockNode& block, const std::vector<Role>& roles,
                       absl::StrJoin(outputs, ", "), ")");
 }
 
+std::vector<bool> TakenBy(const ir::BlockNode& block, const auto& uses) {
+  std::vector<bool> taken;
+  for (const ir::IterVar& iter : block.iters) taken.push_back(uses(iter));
+  return taken;
+}
+
+// Makes rows and columns of what the block stores, and of the block; the copy
+// to where it stored. `fuse`: an elementwise consumer becomes part of that.
+absl::StatusOr<BlockRv> FlattenResults(Schedule& schedule, BlockRv block,
+                                       const std::vector<Role>& roles,
+                                       std::optional<size_t> fastest,
+                                       bool fuse) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const BlockRv copy,
+                      schedule.Reindex(block, /*read=*/false, 0));
+  const std::string results =
+      MapOf(*node, roles,
+            TakenBy(*node,
+                    [](const ir::IterVar& iter) {
+                      return iter.type == ir::IterType::kSpatial;
+                    }),
+            {Role::kRow, Role::kColumn}, fastest);
+  TF_RETURN_IF_ERROR(
+      schedule.TransformLayout(block, /*read=*/false, 0, results));
+  TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(
+      block, MapOf(*node, roles, std::vector<bool>(roles.size(), true),
+                   {Role::kRow, Role::kColumn, Role::kTerm}, fastest)));
+  if (fuse) {
+    TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
+                        FusibleConsumer(schedule, copy));
+    if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
+    TF_RETURN_IF_ERROR(schedule.ReverseComputeInline(*consumer));
+  }
+  TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(copy, results));
+  return copy;
+}
+
 // Which variables of the block index the buffer, each as a dimension of its
 // own. nullopt: other indices.
 std::optional<std::vector<bool>> PlainIndices(
@@ -210,18 +247,13 @@ std::optional<MatrixProduct> FindMatrixProduct(const ir::BlockNode& block) {
 }
 
 absl::StatusOr<BlockRv> FlattenProduct(Schedule& schedule, BlockRv block,
-                                       bool fuse) {
+                                       bool fuse, std::optional<BlockRv> sums) {
   // The block as it was, whose variables the maps are about.
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   const std::optional<ProductFactors> factors = FactorsOf(*node);
   if (!factors) return absl::FailedPreconditionError("no sum of products");
   std::optional<std::vector<Role>> roles = RolesOf(*node, *factors);
   if (!roles) return absl::FailedPreconditionError("no matrix product");
-  const auto taken_by = [&](const auto& uses) {
-    std::vector<bool> taken;
-    for (const ir::IterVar& iter : node->iters) taken.push_back(uses(iter));
-    return taken;
-  };
   const std::optional<size_t> fastest = TermAlongRows(*node, *factors);
   // The columns are those of which sums lie side by side.
   const ir::Expr& last = factors->store->indices.back();
@@ -251,7 +283,8 @@ absl::StatusOr<BlockRv> FlattenProduct(Schedule& schedule, BlockRv block,
     }
     const std::vector<Role> order =
         across ? std::vector{Role::kTerm, own} : std::vector{own, Role::kTerm};
-    const std::vector<bool> taken = taken_by(
+    const std::vector<bool> taken = TakenBy(
+        *node,
         [&](const ir::IterVar& iter) { return Uses(load->indices, iter); });
     const std::string map = MapOf(*node, *roles, taken, order, fastest);
     TF_ASSIGN_OR_RETURN(const BlockRv copy,
@@ -260,26 +293,23 @@ absl::StatusOr<BlockRv> FlattenProduct(Schedule& schedule, BlockRv block,
         schedule.TransformLayout(block, /*read=*/true, read, map));
     TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(copy, map));
   }
-  TF_ASSIGN_OR_RETURN(const BlockRv copy,
-                      schedule.Reindex(block, /*read=*/false, 0));
-  const std::string results =
-      MapOf(*node, *roles, taken_by([](const ir::IterVar& iter) {
-        return iter.type == ir::IterType::kSpatial;
-      }),
-            {Role::kRow, Role::kColumn}, fastest);
-  TF_RETURN_IF_ERROR(
-      schedule.TransformLayout(block, /*read=*/false, 0, results));
-  TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(
-      block, MapOf(*node, *roles, std::vector<bool>(roles->size(), true),
-                   {Role::kRow, Role::kColumn, Role::kTerm}, fastest)));
-  if (fuse) {
-    TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
-                        FusibleConsumer(schedule, copy));
-    if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
-    TF_RETURN_IF_ERROR(schedule.ReverseComputeInline(*consumer));
+  TF_ASSIGN_OR_RETURN(
+      const BlockRv copy,
+      FlattenResults(schedule, block, *roles, fastest, fuse && !sums));
+  if (!sums) return copy;
+  TF_RETURN_IF_ERROR(schedule.ComputeInline(copy));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr sum, schedule.Get(*sums));
+  std::vector<Role> own(sum->iters.size(), Role::kTerm);  // of the parts
+  size_t next = 1;
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (sum->iters[i].type == ir::IterType::kReduce) continue;
+    while (next < roles->size() && (*roles)[next] == Role::kTerm) ++next;
+    if (next == roles->size()) {
+      return absl::FailedPreconditionError("not the sums of the parts");
+    }
+    own[i] = (*roles)[next++];
   }
-  TF_RETURN_IF_ERROR(schedule.TransformBlockLayout(copy, results));
-  return copy;
+  return FlattenResults(schedule, *sums, own, std::nullopt, fuse);
 }
 
 absl::StatusOr<std::vector<int64_t>> PeriodsOf(Schedule& schedule,

@@ -46,11 +46,12 @@ std::optional<size_t> NeighboursOf(const ir::BlockNode& block,
 // by copies A' and W', which may be inlined, and a copy of C' to C, which is
 // returned. Variables that index both operands and the result remain apart. The
 // term along which an operand lies in memory is the fastest.
-// `fuse`: the elementwise consumer becomes part of that copy.
-// FailedPrecondition if there is no such product.
-absl::StatusOr<schedule::BlockRv> FlattenProduct(schedule::Schedule& schedule,
-                                                 schedule::BlockRv block,
-                                                 bool fuse);
+// `fuse`: the elementwise consumer becomes part of that copy. `sums`: the block
+// adds up parts, which `block` computes (SplitInParts); both become such, and
+// the copy is of the sums. FailedPrecondition if there is no such product.
+absl::StatusOr<schedule::BlockRv> FlattenProduct(
+    schedule::Schedule& schedule, schedule::BlockRv block, bool fuse,
+    std::optional<schedule::BlockRv> sums = std::nullopt);
 
 // What the blocks that make the operands divide a reduce variable by: of a
 // window that became terms, k // 9, k % 9 // 3 and k % 3, these are 3 and 9.

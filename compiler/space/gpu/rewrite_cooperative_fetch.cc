@@ -16,25 +16,6 @@ using schedule::Schedule;
 
 constexpr int64_t kRegisterBytes = 4;
 
-// The most elements, up to `wanted`, that a thread may fetch at once along the
-// innermost of the copy's `own` loops: rows of the tile are whole vectors, and
-// all begin at aligned addresses.
-absl::StatusOr<int64_t> FetchWidth(Schedule& schedule, const BlockRv block,
-                                   LoopRv innermost, int64_t wanted) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, schedule.Get(innermost));
-  int64_t width = std::min(wanted, VectorWidth(*node, /*loads_only=*/true));
-  arith::Analyzer analyzer;
-  const ir::Expr start = analyzer.Simplify(ir::Substitute(
-      node->iters.back().binding, {{loop->var.get(), ir::IntConst(0)}}));
-  const int64_t extent = ir::AsInt(loop->extent).value_or(1);
-  while (width > 1 &&
-         (extent % width != 0 || !arith::Divisible(analyzer, start, width))) {
-    width /= 2;
-  }
-  return width;
-}
-
 absl::Status FetchTogether(Schedule& schedule, BlockRv block, int64_t wanted) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> loops,
@@ -54,7 +35,7 @@ absl::Status FetchTogether(Schedule& schedule, BlockRv block, int64_t wanted) {
   // Its own loops, one for each variable.
   const size_t own = node->iters.size();
   TF_ASSIGN_OR_RETURN(int64_t width,
-                      FetchWidth(schedule, block, loops.back(), wanted));
+                      WidthInLoop(schedule, block, loops.back(), wanted));
   // Narrower vectors rather than threads without one, which need a guard.
   int64_t elements = 1;
   for (auto rv = loops.end() - static_cast<ptrdiff_t>(own); rv != loops.end();

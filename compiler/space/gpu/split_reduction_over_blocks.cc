@@ -10,6 +10,7 @@
 #include "compiler/ir/tensor_box.h"
 #include "compiler/ir/warpgroup_product.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/cluster_sums.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/products.h"
 #include "compiler/space/postprocs.h"
@@ -17,6 +18,7 @@
 namespace tilefarm::space {
 namespace {
 
+using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
@@ -31,6 +33,9 @@ constexpr int64_t kMinPart = 32;
 // Outputs of a product's block with good tiles, of 64 x 64, and the terms that
 // are worth such tiles.
 constexpr int64_t kBlockOutputs = 64 * 64, kMinProductPart = 64;
+// Terms that a cluster's block computes in the time that a second kernel takes
+// more than smaller parts and their launch.
+constexpr int64_t kMostClusterPart = 2 * kMinProductPart;
 // Terms of a part of a row: 16 for each of 256 threads.
 constexpr int64_t kMinRowPart = 4096;
 // Terms of a part of columns, as many as lie in a sector: a block reads 64 KB
@@ -94,23 +99,14 @@ int64_t PartsOfWholeRows(int64_t terms, int64_t row, int64_t parts) {
   return parts;
 }
 
-// Cuts a loop, or all reduce loops as one. Loops of one iteration are left out:
-// their variables would have no loop of their own then, as tiles need.
-absl::StatusOr<LoopRv> CutOff(Schedule& schedule, const BlockLoops& loops,
-                              std::optional<size_t> only, int64_t parts) {
-  std::vector<LoopRv> cut;
+// The reduce loop with the most iterations, by its index in the loops.
+std::optional<size_t> LongestSum(const BlockLoops& loops) {
+  std::optional<size_t> longest;
   for (size_t i = 0; i < loops.size(); ++i) {
-    if (only ? i == *only : loops[i].sums && loops[i].extent > 1) {
-      cut.push_back(loops.rvs[i]);
-    }
+    if (loops[i].sums && (!longest || loops[i].extent > loops[*longest].extent))
+      longest = i;
   }
-  if (cut.size() > 1) {
-    TF_ASSIGN_OR_RETURN(const LoopRv fused, schedule.Fuse(cut));
-    cut = {fused};
-  }
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> halves,
-                      schedule.Split(cut[0], {parts, std::nullopt}));
-  return halves[0];
+  return longest;
 }
 
 // Whether the function has no other reduction, which could be computed row by
@@ -125,11 +121,43 @@ bool IsOnlyReduction(const ir::PrimFunc& function) {
 
 }  // namespace
 
+absl::StatusOr<BlockRv> SplitInParts(Schedule& schedule, BlockRv block,
+                                     int64_t parts, bool all_terms) {
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  const std::optional<size_t> longest = LongestSum(loops);
+  std::vector<LoopRv> cut;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    // Loops of one iteration are left out: their variables would have no loop
+    // of their own then, as tiles need.
+    if (all_terms ? loops[i].sums && loops[i].extent > 1 : i == longest) {
+      cut.push_back(loops.rvs[i]);
+    }
+  }
+  if (cut.empty()) return absl::FailedPreconditionError("no terms to divide");
+  if (cut.size() > 1) {
+    TF_ASSIGN_OR_RETURN(const LoopRv fused, schedule.Fuse(cut));
+    cut = {fused};
+  }
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> halves,
+                      schedule.Split(cut[0], {parts, std::nullopt}));
+  TF_ASSIGN_OR_RETURN(const BlockRv partial,
+                      schedule.Rfactor(halves[0], /*factor_axis=*/0));
+  TF_ASSIGN_OR_RETURN(const BlockLoops own, ViewLoops(schedule, partial));
+  std::vector<LoopRv> order, reduce;
+  for (size_t i = 0; i < own.size(); ++i) {
+    (own[i].sums ? reduce : order).push_back(own.rvs[i]);
+  }
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  if (order.size() > 1) TF_RETURN_IF_ERROR(schedule.Reorder(order));
+  return partial;
+}
+
 // An alternative for long reductions with few outputs, which alone would not
 // fill the GPU (split-K): the longest reduce loop is cut into parts, whose
-// partial results a second kernel combines; or all reduce loops as one, so that
-// the copy engine fetches whole rows. Of products, rows and columns with few
-// outputs, it is the first alternative.
+// partial results a second kernel combines, or of products the blocks of a
+// cluster (cluster_sums.h); or all reduce loops as one, so that the copy engine
+// fetches whole rows. Of products, rows and columns with few outputs, it is the
+// first alternative.
 //
 //   for i, k: C[i] += A[i, k]
 //   ->  for i, k_0, k_1: C_rf[k_0, i] += A[i, ...]
@@ -147,11 +175,7 @@ Alternatives SplitReductionOverBlocks(const RuleContext& context,
     return DoesNotApply();
   }
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
-  std::optional<size_t> longest;
-  for (size_t i = 0; i < loops.size(); ++i) {
-    if (loops[i].sums && (!longest || loops[i].extent > loops[*longest].extent))
-      longest = i;
-  }
+  const std::optional<size_t> longest = LongestSum(loops);
   if (!longest) return DoesNotApply();
   // A product's other loops have terms, too.
   const int64_t most =
@@ -169,37 +193,45 @@ Alternatives SplitReductionOverBlocks(const RuleContext& context,
                         sector == 1 ? kMinRowPart : kMinColumnPart);
   }
   while (first > most) first /= 2;
-  std::vector<int64_t> ways{first, 1};
-  if (terms >= kMinSplitReduction) {
-    ways.insert(ways.end(), std::begin(kParts), std::end(kParts));
-  }
   const int64_t row =
       product ? RowOfParts(*node, loops, *context.target.gpu) : 0;
+  struct Way {
+    int64_t parts = 1;
+    bool cluster = false;
+  };
+  std::vector<Way> ways{{first}, {1}};
+  if (terms >= kMinSplitReduction) {
+    for (const int64_t parts : kParts) ways.push_back({parts});
+  }
+  // Without a second kernel, where a cluster has blocks for all parts, or
+  // larger ones are over before that starts.
+  const int64_t most_blocks = context.target.gpu->cluster_blocks;
+  if (product && most_blocks > 1) {
+    const bool is_first =
+        first <= most_blocks || terms <= most_blocks * kMostClusterPart;
+    ways.insert(is_first ? ways.begin() : ways.begin() + 1,
+                {std::clamp<int64_t>(first, 1, most_blocks), true});
+    for (int64_t parts = most_blocks; parts > 1; parts /= 2) {
+      ways.push_back({parts, true});
+    }
+  }
   std::vector<Schedule> results;
-  std::set<int64_t> tried;
-  for (int64_t parts : ways) {
-    if (parts > std::max<int64_t>(most, 1)) continue;
-    if (row > 0) parts = PartsOfWholeRows(terms, row, parts);
-    if (!tried.insert(parts).second) continue;
-    if (parts == 1) {
+  std::set<std::pair<int64_t, bool>> tried;
+  for (Way way : ways) {
+    if (way.parts > std::max<int64_t>(most, 1)) continue;
+    if (row > 0) way.parts = PartsOfWholeRows(terms, row, way.parts);
+    if (way.cluster && way.parts == 1) continue;
+    if (!tried.insert({way.parts, way.cluster}).second) continue;
+    if (way.parts == 1) {
       results.push_back(unchanged);
       continue;
     }
     Schedule attempt = schedule;
-    const auto outer =
-        CutOff(attempt, loops, row > 0 ? std::nullopt : longest, parts);
-    if (!outer.ok()) continue;
-    const auto partial = attempt.Rfactor(*outer, /*factor_axis=*/0);
-    if (!partial.ok()) continue;
-    // The parts become a spatial loop, outside of the others.
-    TF_ASSIGN_OR_RETURN(const BlockLoops own, ViewLoops(attempt, *partial));
-    std::vector<LoopRv> order, reduce;
-    for (size_t i = 0; i < own.size(); ++i) {
-      (own[i].sums ? reduce : order).push_back(own.rvs[i]);
-    }
-    order.insert(order.end(), reduce.begin(), reduce.end());
-    if (order.size() > 1 && !attempt.Reorder(order).ok()) continue;
-    results.push_back(std::move(attempt));
+    const absl::Status split =
+        way.cluster
+            ? attempt.Annotate(block, kClusterSplit, ir::Attr(way.parts))
+            : SplitInParts(attempt, block, way.parts, row > 0).status();
+    if (split.ok()) results.push_back(std::move(attempt));
   }
   return results;
 }

@@ -165,6 +165,23 @@ int64_t TermWidth(const ir::BlockNode& block, const ir::IterVar& iter) {
   return PowerOf(IterExtent(iter), std::max<int64_t>(width, 1));
 }
 
+absl::StatusOr<int64_t> WidthInLoop(Schedule& schedule, schedule::BlockRv block,
+                                    LoopRv innermost, int64_t wanted,
+                                    bool loads_only) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, schedule.Get(innermost));
+  int64_t width = std::min(wanted, VectorWidth(*node, loads_only));
+  arith::Analyzer analyzer;
+  const ir::Expr start = analyzer.Simplify(ir::Substitute(
+      node->iters.back().binding, {{loop->var.get(), ir::IntConst(0)}}));
+  const int64_t extent = ir::AsInt(loop->extent).value_or(1);
+  while (width > 1 &&
+         (extent % width != 0 || !arith::Divisible(analyzer, start, width))) {
+    width /= 2;
+  }
+  return width;
+}
+
 absl::StatusOr<std::vector<LoopRv>> FuseAndBind(
     Schedule& schedule, const std::vector<LoopRv>& loops, const char* axis) {
   if (loops.empty()) return loops;

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "compiler/schedule/instruction_reader.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/space/gpu/cluster_sums.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
@@ -58,10 +59,14 @@ absl::StatusOr<ThreadSites> ThreadSites::Find(const schedule::Trace& sketch,
       TF_ASSIGN_OR_RETURN(ThreadTiles tiles,
                           ThreadTiles::Of(schedule, block, *target.gpu,
                                           CopiesFragments(sketch, i)));
-      Group group{std::move(tiles), {}, {}, 0, {}};
+      Group group{std::move(tiles), {}, {}, 0, 0, {}};
+      TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
       for (const LoopView& loop : loops.views) {
-        group.axes.push_back(static_cast<size_t>(loop.iters[0]));
+        const auto axis = static_cast<size_t>(loop.iters[0]);
+        // The parts of a cluster are not tiled.
+        if (axis > 0 || !SumsInCluster(*node)) group.axes.push_back(axis);
       }
+      group.all_axes = node->iters.size();
       found.groups_.push_back(std::move(group));
       in_tiles = before_stages = true;
     }
@@ -89,7 +94,10 @@ int ThreadSites::Group::Stages(const std::vector<ir::Attr>& decisions) const {
 
 TileFactors ThreadSites::Group::Factors(
     const std::vector<ir::Attr>& decisions) const {
-  TileFactors factors(axes.size());
+  // What is not tiled has one of each.
+  TileFactors factors(all_axes,
+                      std::vector<int64_t>(ThreadTiles::kSpatialFactors, 1));
+  for (const size_t axis : axes) factors[axis].clear();
   for (size_t i = 0; i < sites.size(); ++i) {
     const ir::AttrList* list = decisions[sites[i]].AsList();
     if (list == nullptr) continue;

@@ -40,6 +40,7 @@ class ThreadSites {
     ThreadTiles tiles;
     std::vector<size_t> sites;  // of the tiles, in the order of the loops
     std::vector<size_t> axes;   // the variable of each
+    size_t all_axes = 0;        // the variables of the block
     // The sample of the copies of shared buffers, and its values.
     size_t stages_site = 0;
     std::vector<int64_t> stages;

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/cluster_sums.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/kernels.h"
 #include "compiler/space/gpu/products.h"
@@ -133,6 +134,7 @@ ThreadTiles::ThreadTiles(const ir::BlockNode& block,
   for (const ir::IterVar& iter : block.iters) {
     axes_.push_back({IterExtent(iter), iter.type == ir::IterType::kReduce});
   }
+  if (SumsInCluster(block)) cluster_ = std::exchange(axes_[0].extent, 1);
   for (size_t i = 0; i < block.reads.size(); ++i) {
     const ir::BufferRegion& read = block.reads[i];
     if (absl::c_any_of(block.writes, [&](const ir::BufferRegion& write) {
@@ -239,7 +241,16 @@ int64_t ThreadTiles::SharedBytes(const TileFactors& factors, int stages) const {
     bytes += Footprint(read, factors) * stages *
              block_.reads[static_cast<size_t>(read)].buffer->dtype.bytes();
   }
-  return bytes;
+  if (cluster_ == 1) return bytes;
+  // Its results are there as well.
+  int64_t results = block_.writes[0].buffer->dtype.bytes();
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    if (axes_[a].reduces) continue;
+    for (size_t f = kVirtual; f < factors[a].size(); ++f) {
+      results *= factors[a][f];
+    }
+  }
+  return bytes + results;
 }
 
 double ThreadTiles::Waste(const TileFactors& factors) const {
@@ -315,7 +326,8 @@ std::vector<size_t> ThreadTiles::TiledAxes() const {
 }
 
 ThreadTiles::Time ThreadTiles::TimeOf(const TileFactors& factors) const {
-  double blocks = 1, threads = 1, sums = 1, terms = 1, fetched_terms = 1;
+  double blocks = static_cast<double>(cluster_), threads = 1, sums = 1,
+         terms = 1, fetched_terms = 1;
   std::vector<int64_t> own;
   for (size_t a = 0; a < axes_.size(); ++a) {
     const std::vector<int64_t>& f = factors[a];

@@ -105,6 +105,9 @@ class ThreadTiles {
   bool fragments_;
   std::vector<int64_t> periods_;
   std::vector<Axis> axes_;
+  // The blocks of a cluster, which have the values of the first variable, if
+  // the block sums in one: its axis then has one.
+  int64_t cluster_ = 1;
   std::vector<int> fetched_;
 };
 

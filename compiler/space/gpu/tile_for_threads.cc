@@ -5,6 +5,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/cluster_sums.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/products.h"
 #include "compiler/space/gpu/thread_tiles.h"
@@ -40,9 +41,14 @@ absl::StatusOr<Tiled> TileLoops(Schedule& schedule, BlockRv block,
   Tiled tiled;
   Levels& levels = tiled.levels;
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   for (size_t i = 0; i < loops.size(); ++i) {
     const size_t iter = static_cast<size_t>(loops[i].iters[0]);
     const bool reduces = loops[i].sums;
+    if (iter == 0 && SumsInCluster(*node)) {
+      levels.spatial[0].insert(levels.spatial[0].begin(), loops.rvs[i]);
+      continue;
+    }
     TF_ASSIGN_OR_RETURN(
         const std::vector<schedule::ExprRv> factors,
         schedule.SampleTile(loops.rvs[i],
@@ -64,9 +70,8 @@ absl::StatusOr<Tiled> TileLoops(Schedule& schedule, BlockRv block,
     order.insert(order.end(), level->begin(), level->end());
   }
   TF_RETURN_IF_ERROR(schedule.Reorder(order));
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> blocks,
-                      FuseAndBind(schedule, levels.spatial[0], "blockIdx.x"));
-  tiled.blocks = blocks[0];
+  TF_ASSIGN_OR_RETURN(tiled.blocks,
+                      BindToBlocks(schedule, block, levels.spatial[0]));
   TF_RETURN_IF_ERROR(
       FuseAndBind(schedule, levels.spatial[1], "vthread.x").status());
   // Lanes are innermost: those of a warp form a tile of all axes.
@@ -80,9 +85,19 @@ absl::StatusOr<Tiled> TileLoops(Schedule& schedule, BlockRv block,
 
 absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
                   const Way& way) {
-  BlockRv writer;
+  const BlockRv sums = block;
+  TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> partial,
+                      SplitForCluster(schedule, sums));
+  if (partial) block = *partial;
+  // What writes the results.
+  std::optional<BlockRv> result;
   if (way.flatten) {
-    TF_ASSIGN_OR_RETURN(writer, FlattenProduct(schedule, block, way.fuse));
+    TF_ASSIGN_OR_RETURN(
+        result, FlattenProduct(schedule, block, way.fuse,
+                               partial ? std::optional(sums) : std::nullopt));
+  } else if (way.fuse) {
+    TF_ASSIGN_OR_RETURN(result, FusibleConsumer(schedule, sums));
+    if (!result) return absl::FailedPreconditionError("no consumer to fuse");
   }
   TF_ASSIGN_OR_RETURN(
       const ThreadTiles tiles,
@@ -101,13 +116,9 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
     TF_RETURN_IF_ERROR(
         schedule.Annotate(tiled.blocks, ir::kResidentBlocks, resident));
   }
-  if (way.flatten) {
-    TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
-  } else if (way.fuse) {
-    TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
-                        FusibleConsumer(schedule, block));
-    if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
-    writer = *consumer;
+  BlockRv writer;
+  if (result && !partial) {
+    writer = *result;
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
   } else {
     TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(block, 0, "local"));
@@ -120,7 +131,8 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
   for (const int operand : tiles.fetched()) {
     TF_RETURN_IF_ERROR(FetchForThreads(schedule, block, operand, fetch));
   }
-  return absl::OkStatus();
+  return partial ? SumInCluster(schedule, block, writer, tiled.blocks, result)
+                 : absl::OkStatus();
 }
 
 }  // namespace

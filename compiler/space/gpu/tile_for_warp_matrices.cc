@@ -8,6 +8,7 @@
 #include "compiler/ir/matrix_units.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/cluster_sums.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/products.h"
 #include "compiler/space/gpu/warp_tiles.h"
@@ -77,9 +78,16 @@ std::optional<Choices> ChoicesOf(const ir::BlockNode& block,
     const int64_t elements = kUnitRows * most.rows * most.row_warps +
                              kUnitColumns * most.columns * most.column_warps;
     const int64_t terms = most.steps * product.unit->terms;
-    return most.stages *
-           std::max(elements * (most.steps * kStepBytes + 16),
-                    elements * most.steps * kStepBytes + 2 * terms * 32);
+    const int64_t results = SumsInCluster(block)
+                                ? block.writes[0].buffer->dtype.bytes() *
+                                      kUnitRows * most.rows * most.row_warps *
+                                      kUnitColumns * most.columns *
+                                      most.column_warps
+                                : 0;
+    return results +
+           most.stages *
+               std::max(elements * (most.steps * kStepBytes + 16),
+                        elements * most.steps * kStepBytes + 2 * terms * 32);
   };
   while (bytes() > limits.block_shared) {
     if (most.stages > 2) {
@@ -221,19 +229,26 @@ absl::StatusOr<BoundWarps> TileLoops(Schedule& schedule, BlockRv block,
                     .column_lanes = j[3],
                     .terms = k,
                     .pair = j[4]},
-                   *product.unit, /*blocks=*/true, most.stages, most.stages);
+                   *product.unit, block, most.stages, most.stages);
 }
 
 // `whole`: each fetch is a whole part of windows. NotFound: there are none.
 absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
                   bool fuse, bool whole) {
-  std::optional<BlockRv> copy;
+  const BlockRv sums = block;
+  TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> partial,
+                      SplitForCluster(schedule, sums));
+  if (partial) block = *partial;
+  std::optional<BlockRv> copy, result;  // of the block, of what is added up
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   std::optional<WarpProductSite> product =
       FindWarpProduct(*node, *context.target.gpu);
   if (!product) {
-    TF_ASSIGN_OR_RETURN(copy, FlattenProduct(schedule, block, fuse));
+    TF_ASSIGN_OR_RETURN(
+        copy, FlattenProduct(schedule, block, fuse,
+                             partial ? std::optional(sums) : std::nullopt));
     fuse = false;  // the copy does
+    if (partial) result = std::exchange(copy, std::nullopt);
     TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
     product = FindWarpProduct(*node, *context.target.gpu);
     if (!product) return absl::FailedPreconditionError("no matrix product");
@@ -273,7 +288,9 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule, BlockRv block,
   }
   TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(writer, loops.lanes,
                                                /*preserve_unit_loops=*/true));
-  return FetchOperands(schedule, block, *product, loops.fetches);
+  TF_RETURN_IF_ERROR(FetchOperands(schedule, block, *product, loops.fetches));
+  return partial ? SumInCluster(schedule, block, writer, loops.blocks, result)
+                 : absl::OkStatus();
 }
 
 }  // namespace

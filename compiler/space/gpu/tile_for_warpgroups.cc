@@ -9,6 +9,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/ir/warpgroup_product.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/cluster_sums.h"
 #include "compiler/space/gpu/engine_copies.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/gpu/products.h"
@@ -113,7 +114,7 @@ struct GroupWay {
 };
 
 struct GroupLoops {
-  LoopRv threads, fetches;
+  LoopRv blocks, threads, fetches;
 };
 
 absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
@@ -199,6 +200,7 @@ absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
   sequence.insert(sequence.end(),
                   {i[3], i[5], j[1], i[2], i[4], i[6], j[2], k[0], k[1], j[3]});
   TF_RETURN_IF_ERROR(schedule.Reorder(sequence));
+  LoopRv blocks_loop;
   if (way.persistent) {
     TF_ASSIGN_OR_RETURN(const LoopRv tiles, schedule.Fuse(outer));
     TF_ASSIGN_OR_RETURN(
@@ -206,8 +208,9 @@ absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
         schedule.Split(tiles, {std::nullopt, kPersistentBlocks}));
     TF_RETURN_IF_ERROR(schedule.Reorder({parts[1], parts[0]}));
     TF_RETURN_IF_ERROR(schedule.Bind(parts[1], "blockIdx.x"));
+    blocks_loop = parts[1];
   } else {
-    TF_RETURN_IF_ERROR(FuseAndBind(schedule, outer, "blockIdx.x").status());
+    TF_ASSIGN_OR_RETURN(blocks_loop, BindToBlocks(schedule, block, outer));
   }
   TF_RETURN_IF_ERROR(schedule.Bind(i[3], "vthread.z"));
   TF_RETURN_IF_ERROR(schedule.Bind(i[5], "vthread.y"));
@@ -217,10 +220,16 @@ absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
       FuseAndBind(schedule, {i[2], i[4], i[6], j[2]}, "threadIdx.x"));
   // Those that fit beside the tiles of the result. A row of either operand has
   // the bytes of one of a box.
-  int64_t first = std::clamp(
-      kStagedBytes / ((default_groups * ir::kWarpgroupRows + default_columns) *
+  const int64_t results = SumsInCluster(*node)
+                              ? default_groups * ir::kWarpgroupRows *
+                                    default_columns *
+                                    node->writes[0].buffer->dtype.bytes()
+                              : 0;
+  int64_t first =
+      std::clamp((kStagedBytes - results) /
+                     ((default_groups * ir::kWarpgroupRows + default_columns) *
                       ir::kBoxRowBytes),
-      kMinDefaultStages, kMostDefaultStages);
+                 kMinDefaultStages, kMostDefaultStages);
   while (!std::ranges::count(kGroupStages, first)) --first;
   TF_ASSIGN_OR_RETURN(
       const ExprRv stage,
@@ -231,7 +240,7 @@ absl::StatusOr<GroupLoops> TileLoops(Schedule& schedule, BlockRv block,
     TF_RETURN_IF_ERROR(
         schedule.Annotate(k[0], ir::kBoxStores, ir::Attr(int64_t{1})));
   }
-  return GroupLoops{threads[0], k[0]};
+  return GroupLoops{blocks_loop, threads[0], k[0]};
 }
 
 // Whether what the block makes of the sums is stored along their rows, in rows
@@ -256,13 +265,24 @@ bool StoresTiles(const ir::BlockNode& written, const ir::BufferNode* sums) {
 }
 
 absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {
+  const BlockRv sums = block;
+  TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> partial,
+                      SplitForCluster(schedule, sums, /*all_terms=*/true));
+  if (partial) block = *partial;
+  if (partial && way.boxes) {
+    return absl::FailedPreconditionError("the cluster adds the results up");
+  }
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   std::optional<GroupProduct> product = FindGroupProduct(*node);
   // Before the loops change: the elementwise block to fuse.
   BlockRv writer;
+  std::optional<BlockRv> result;  // writes what a cluster adds up
   const bool flat = !product;
   if (flat) {
-    TF_ASSIGN_OR_RETURN(writer, FlattenProduct(schedule, block, way.fuse));
+    TF_ASSIGN_OR_RETURN(
+        writer, FlattenProduct(schedule, block, way.fuse,
+                               partial ? std::optional(sums) : std::nullopt));
+    if (partial) result = writer;
     TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
     product = FindGroupProduct(*node);
     if (!product) return absl::FailedPreconditionError("no matrix product");
@@ -274,7 +294,7 @@ absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {
   }
   TF_ASSIGN_OR_RETURN(const GroupLoops loops,
                       TileLoops(schedule, block, *product, way));
-  if (way.fuse || flat) {
+  if ((way.fuse || flat) && !partial) {
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
   } else {
     TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(block, 0, "local"));
@@ -304,7 +324,9 @@ absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {
   }
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> pairs,
                       schedule.GetLoops(writer));
-  return schedule.Vectorize(pairs.back());
+  TF_RETURN_IF_ERROR(schedule.Vectorize(pairs.back()));
+  return partial ? SumInCluster(schedule, block, writer, loops.blocks, result)
+                 : absl::OkStatus();
 }
 
 }  // namespace
@@ -327,6 +349,7 @@ absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {
 Alternatives TileForWarpgroups(const RuleContext& context, RuleSite site) {
   const std::optional<ProductFactors> factors = FactorsOf(*site.node);
   if (!context.target.gpu->warpgroup_products || !factors ||
+
       ir::FindWarpgroupUnit(factors->a->dtype, factors->store->value->dtype) ==
           nullptr) {
     return DoesNotApply();
@@ -354,8 +377,9 @@ Alternatives TileForWarpgroups(const RuleContext& context, RuleSite site) {
              : i == product->depth   ? 1
                                      : extent;
   }
-  const bool several =
-      tiles > kPersistentBlocks && tiles % kPersistentBlocks == 0;
+  const bool several = tiles > kPersistentBlocks &&
+                       tiles % kPersistentBlocks == 0 &&
+                       !AwaitsCluster(*site.node);
   std::vector<Schedule> results;
   for (const bool fuse : {true, false}) {
     for (const bool persistent : {true, false}) {

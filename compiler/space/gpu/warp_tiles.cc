@@ -9,6 +9,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/cluster_sums.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/postprocs.h"
 
@@ -76,7 +77,8 @@ absl::StatusOr<schedule::ExprRv> SamplePower(schedule::Schedule& schedule,
 
 absl::StatusOr<BoundWarps> BindWarps(schedule::Schedule& schedule,
                                      const WarpLoops& loops,
-                                     const ir::WarpProduct& unit, bool blocks,
+                                     const ir::WarpProduct& unit,
+                                     std::optional<schedule::BlockRv> block,
                                      int64_t most_stages,
                                      int64_t first_stages) {
   std::vector<schedule::LoopRv> order = loops.outer;
@@ -87,9 +89,9 @@ absl::StatusOr<BoundWarps> BindWarps(schedule::Schedule& schedule,
   order.push_back(loops.pair);
   TF_RETURN_IF_ERROR(schedule.Reorder(order));
   BoundWarps bound;
-  if (blocks) {
+  if (block) {
     TF_ASSIGN_OR_RETURN(bound.blocks,
-                        FuseAndBind(schedule, loops.outer, "blockIdx.x"));
+                        BindToBlocks(schedule, *block, loops.outer));
   }
   TF_RETURN_IF_ERROR(FuseAndBind(schedule,
                                  {loops.row_warps, loops.column_warps},

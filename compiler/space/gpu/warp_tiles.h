@@ -68,15 +68,16 @@ struct WarpLoops {
   schedule::LoopRv pair;
 };
 struct BoundWarps {
-  std::vector<schedule::LoopRv> blocks;  // the one loop, if it was bound
+  schedule::LoopRv blocks;  // the loop over them, if it was bound
   schedule::LoopRv lanes, fetches;
 };
 // Orders the loops, binds those of warps and lanes, and annotates those of
-// terms for the unit; draws the stages of the fetches. `blocks`: also binds the
-// outer loops, as one.
+// terms for the unit; draws the stages of the fetches. `block`: also binds the
+// outer loops, which are its.
 absl::StatusOr<BoundWarps> BindWarps(schedule::Schedule& schedule,
                                      const WarpLoops& loops,
-                                     const ir::WarpProduct& unit, bool blocks,
+                                     const ir::WarpProduct& unit,
+                                     std::optional<schedule::BlockRv> block,
                                      int64_t most_stages, int64_t first_stages);
 
 // Copies both operands into shared memory at the loop, together with what makes

@@ -89,16 +89,19 @@ bool Contains(std::string_view text, std::string_view part) {
 // ptx_memory_operations.cc have their operands.
 void CountAccess(Warp& warp, const Instruction& i, uint32_t mask,
                  std::string_view opcode, Counts& counts) {
-  const bool shared = Contains(opcode, ".shared");
-  if (!shared && !Contains(opcode, ".global")) return;
+  const bool global = Contains(opcode, ".global");
+  const bool has_words = i.more[4] == 4;
+  if (has_words && !Contains(opcode, ".shared")) return;
   Accesses all;
   all.bytes = static_cast<uint64_t>(i.more[1]) * (i.args.size() - 1);
   ForLanes(mask, [&](int l) {
-    const uint64_t base = shared ? warp.At<uint32_t>(i.args[0])[l]
-                                 : warp.At<uint64_t>(i.args[0])[l];
-    all.Add(base + static_cast<uint64_t>(i.more[0]));
+    const uint64_t base = has_words ? warp.At<uint32_t>(i.args[0])[l]
+                                    : warp.At<uint64_t>(i.args[0])[l];
+    const uint64_t address = base + static_cast<uint64_t>(i.more[0]);
+    // Generic addresses: those of shared memory, whichever block's.
+    if (has_words || global || address >= kSharedWindow) all.Add(address);
   });
-  shared ? CountShared(all, counts) : CountGlobal(all, counts);
+  global ? CountGlobal(all, counts) : CountShared(all, counts);
 }
 
 // Each matrix is eight rows of 16 bytes.

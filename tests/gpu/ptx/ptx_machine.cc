@@ -17,85 +17,14 @@ void Warp::Fail(Fault fault, const std::string& what, int lane) {
       "`: " + what;
 }
 
-unsigned char* Warp::Shared(uint32_t address, int bytes, int align) {
-  const uint64_t end = uint64_t{address} + static_cast<uint64_t>(bytes);
-  if (address < kSharedBase || end > kSharedBase + block->shared.size()) {
-    Fail(Fault::kIllegalAddress,
-         "shared address " + std::to_string(address) + " of " +
-             std::to_string(block->shared.size()) + " bytes from " +
-             std::to_string(kSharedBase));
-    return nullptr;
-  }
-  if (address % static_cast<uint32_t>(align) != 0) {
-    Fail(Fault::kMisalignedAddress,
-         "misaligned shared address " + std::to_string(address));
-    return nullptr;
-  }
-  return block->shared.data() + (address - kSharedBase);
+bool Block::Started() const {
+  return std::any_of(warps.begin(), warps.end(),
+                     [](const auto& warp) { return warp->executed > 0; });
 }
 
-unsigned char* Warp::Local(int lane, uint64_t address, int bytes, int align) {
-  const auto all = static_cast<uint64_t>(block->kernel->local_bytes);
-  if (address < kLocalBase ||
-      address + static_cast<uint64_t>(bytes) > kLocalBase + all) {
-    Fail(Fault::kIllegalAddress,
-         "local address " + std::to_string(address) + " of " +
-             std::to_string(all) + " bytes from " + std::to_string(kLocalBase),
-         lane);
-    return nullptr;
-  }
-  if (address % static_cast<uint64_t>(align) != 0) {
-    Fail(Fault::kMisalignedAddress,
-         "misaligned local address " + std::to_string(address), lane);
-    return nullptr;
-  }
-  return LocalMemory(lane) + (address - kLocalBase);
-}
-
-const unsigned char* Warp::Constant(uint32_t address, int bytes, int align) {
-  const std::vector<unsigned char>& all = *block->kernel->constants;
-  const uint64_t end = uint64_t{address} + static_cast<uint64_t>(bytes);
-  if (address < kConstantBase || end > kConstantBase + all.size() ||
-      address % static_cast<uint32_t>(align) != 0) {
-    Fail(Fault::kIllegalAddress,
-         "address of constants " + std::to_string(address) + " of " +
-             std::to_string(all.size()) + " bytes from " +
-             std::to_string(kConstantBase));
-    return nullptr;
-  }
-  return all.data() + (address - kConstantBase);
-}
-
-unsigned char* Warp::LocalMemory(int lane) {
-  const auto thread = static_cast<size_t>(number * kWarpLanes + lane);
-  return block->local.data() +
-         thread * static_cast<size_t>(block->kernel->local_bytes);
-}
-
-unsigned char* Warp::Global(uint64_t address, int bytes, int align) {
-  const auto end = address + static_cast<uint64_t>(bytes);
-  if (address % static_cast<uint64_t>(align) != 0) {
-    Fail(Fault::kMisalignedAddress,
-         "misaligned global address " + std::to_string(address));
-    return nullptr;
-  }
-  for (const auto& [first, last] : ranges) {
-    if (address >= first && end <= last) {
-      return reinterpret_cast<unsigned char*>(address);
-    }
-  }
-  const auto range = block->memory->Find(address);
-  if (address < range.first || end > range.second) {
-    const auto distance =
-        range.second == 0
-            ? std::string("no allocation")
-            : "byte " + std::to_string(address - range.first) + " of " +
-                  std::to_string(range.second - range.first);
-    Fail(Fault::kIllegalAddress, "global address: " + distance);
-    return nullptr;
-  }
-  ranges[next_range++ % ranges.size()] = range;
-  return reinterpret_cast<unsigned char*>(address);
+bool Block::Ended() const {
+  return std::all_of(warps.begin(), warps.end(),
+                     [](const auto& warp) { return warp->live == 0; });
 }
 
 namespace {
@@ -147,73 +76,124 @@ std::unique_ptr<Warp> MakeWarp(Block& block, int number, int threads) {
   return warp;
 }
 
-class BlockRun {
+// Blocks that run together.
+class ClusterRun {
  public:
-  BlockRun(Block& block, uint64_t seed, Counters* counters)
-      : block_(block), random_(seed), counters_(counters) {}
+  ClusterRun(std::vector<Block>& blocks, uint64_t seed, Counters* counters)
+      : blocks_(blocks), random_(seed), counters_(counters) {}
 
-  void Run() {
+  // The block that has a fault; null: none.
+  const Block* Run() {
     std::vector<Warp*> turns;
-    for (const auto& warp : block_.warps) turns.push_back(warp.get());
-    while (block_.fault == Fault::kNone) {
+    for (const Block& block : blocks_) {
+      for (const auto& warp : block.warps) turns.push_back(warp.get());
+    }
+    for (;;) {
       std::shuffle(turns.begin(), turns.end(), random_);
+      FavourABlock();
       bool moved = false, alive = false;
       for (Warp* warp : turns) {
-        Wake(*warp);
-        if (block_.fault != Fault::kNone) return;
         alive |= warp->live != 0;
+        if (favoured_ != nullptr && warp->block != favoured_) continue;
+        Wake(*warp);
+        if (Faulty(*warp)) return warp->block;
         if (Ready(*warp) == 0) continue;
         moved = true;
         Step(*warp, 16 + static_cast<int>(random_() % 512));
-        if (block_.fault != Fault::kNone) return;
+        if (Faulty(*warp)) return warp->block;
       }
-      if (!alive) break;
-      if (!moved && !LandOne()) return Deadlock();
+      if (!alive) return Finish();
+      if (moved) continue;
+      if (favoured_ != nullptr) {
+        favoured_ = nullptr;
+        continue;
+      }
+      const Block* landed = LandOne();
+      if (landed == nullptr) return Deadlock();
+      if (landed->fault != Fault::kNone) return landed;
     }
-    Finish();
   }
 
  private:
+  static bool Faulty(const Warp& warp) {
+    return warp.block->fault != Fault::kNone;
+  }
   static uint32_t Ready(const Warp& warp) {
-    return warp.live & ~(warp.for_warp | warp.for_block | warp.for_phase);
+    return warp.live & ~(warp.for_warp | warp.for_block | warp.for_phase |
+                         warp.for_cluster);
   }
 
-  // Copies land as late as they may: when nobody can go on without one.
-  bool LandOne() {
-    if (block_.loads.empty()) return false;
-    const size_t i = random_() % block_.loads.size();
-    const BoxLoad load = block_.loads[i];
-    block_.loads.erase(block_.loads.begin() + static_cast<std::ptrdiff_t>(i));
-    const int64_t bytes = LoadBox(*block_.warps[0], load);
-    if (bytes < 0) return true;
-    PhaseBarrier& barrier = block_.phase_barriers[load.barrier];
+  // A block may be far ahead of the others: at times, and for some rounds, only
+  // its warps take turns, as long as they can.
+  void FavourABlock() {
+    if (blocks_.size() == 1 || random_() % 8 != 0) return;
+    const size_t i = random_() % (blocks_.size() + 1);
+    favoured_ = i == blocks_.size() ? nullptr : &blocks_[i];
+  }
+
+  // Copies land as late as they may: when nobody can go on without one. The
+  // block to which one did; null: there is none.
+  const Block* LandOne() {
+    std::vector<Block*> waiting;
+    for (Block& block : blocks_) {
+      if (!block.loads.empty() && !block.Ended()) waiting.push_back(&block);
+    }
+    if (waiting.empty()) return nullptr;
+    Block& block =
+        *waiting[waiting.size() > 1 ? random_() % waiting.size() : 0];
+    const size_t i = random_() % block.loads.size();
+    const BoxLoad load = block.loads[i];
+    block.loads.erase(block.loads.begin() + static_cast<std::ptrdiff_t>(i));
+    const int64_t bytes = LoadBox(*block.warps[0], load);
+    if (bytes < 0) return &block;
+    PhaseBarrier& barrier = block.phase_barriers[load.barrier];
     barrier.bytes -= bytes;
     barrier.Settle();
-    return true;
+    return &block;
   }
 
-  void Deadlock() {
+  // Reported by the first block that waits.
+  const Block* Deadlock() {
     std::string where;
-    for (const auto& warp : block_.warps) {
+    Block* first = nullptr;
+    for (Block& block : blocks_) {
+      if (block.Ended()) continue;
+      if (first == nullptr) first = &block;
+      if (blocks_.size() > 1) {
+        where += (where.empty() ? "block " : "; block ") +
+                 std::to_string(block.rank) + " of the cluster: ";
+      }
+      where += WhereWarpsWait(block);
+    }
+    first->fault = Fault::kLaunchFailed;
+    first->fault_text = "all warps wait: " + where;
+    return first;
+  }
+  static std::string WhereWarpsWait(Block& block) {
+    std::string where;
+    for (const auto& warp : block.warps) {
       if (warp->live == 0 || where.size() > 400) continue;
       const int lane = __builtin_ctz(warp->live);
       warp->current =
-          &block_.kernel
+          &block.kernel
                ->code[static_cast<size_t>(warp->pc[static_cast<size_t>(lane)])];
       where += (where.empty() ? "" : "; ") + std::to_string(warp->number) +
                " at `" + std::string(warp->current->text) + "`";
     }
-    block_.fault = Fault::kLaunchFailed;
-    block_.fault_text = "all warps wait: " + where;
+    return where;
   }
 
   // What is still on its way when threads return.
-  void Finish() {
-    for (const auto& warp : block_.warps) {
-      for (auto& stores : warp->stores) {
-        stores.Wait(0, [&](const BoxLoad& store) { StoreBox(*warp, store); });
+  const Block* Finish() {
+    for (const Block& block : blocks_) {
+      for (const auto& warp : block.warps) {
+        for (auto& stores : warp->stores) {
+          stores.Wait(0, [&](const BoxLoad& store) { StoreBox(*warp, store); });
+        }
       }
+      if (block.fault != Fault::kNone) return &block;
     }
+    return nullptr;
   }
 
   static bool Completed(Warp& warp, const Instruction& i, int lane) {
@@ -230,7 +210,8 @@ class BlockRun {
   void Wake(Warp& warp) {
     ForLanes(warp.for_phase, [&](int l) {
       const auto lane = static_cast<size_t>(l);
-      warp.current = &block_.kernel->code[static_cast<size_t>(warp.pc[lane])];
+      warp.current =
+          &warp.block->kernel->code[static_cast<size_t>(warp.pc[lane])];
       if (!Completed(warp, *warp.current, l)) return;
       warp.At<uint8_t>(warp.current->args[0])[l] = 1;
       warp.for_phase &= ~(uint32_t{1} << l);
@@ -251,7 +232,7 @@ class BlockRun {
 
   // Runs the lanes that are farthest behind, so that others catch up.
   void Step(Warp& warp, int budget) {
-    while (budget > 0 && block_.fault == Fault::kNone) {
+    while (budget > 0 && !Faulty(warp)) {
       const uint32_t ready = Ready(warp);
       if (ready == 0) return;
       int pc = std::numeric_limits<int>::max();
@@ -270,9 +251,9 @@ class BlockRun {
   // Executes from `pc` until the lanes part, wait, or come to `next`. How many
   // instructions that were.
   int Advance(Warp& warp, uint32_t lanes, int pc, int next, int budget) {
-    const std::vector<Instruction>& code = block_.kernel->code;
+    const std::vector<Instruction>& code = warp.block->kernel->code;
     int executed = 0;
-    while (executed < budget && pc < next && block_.fault == Fault::kNone) {
+    while (executed < budget && pc < next && !Faulty(warp)) {
       const Instruction& i = code[static_cast<size_t>(pc)];
       warp.current = &i;
       ++executed;
@@ -316,7 +297,10 @@ class BlockRun {
     switch (i.control) {
       case Control::kReturn:
         warp.live &= ~mask;
+        warp.arrived &= ~mask;
+        warp.released &= ~mask;
         Go(warp, lanes & ~mask, pc + 1);
+        ReleaseCluster();
         return;
       case Control::kTrap:
         if (mask != 0) warp.Fail(Fault::kLaunchFailed, "trap");
@@ -325,6 +309,14 @@ class BlockRun {
       case Control::kWaitPhase:
         Go(warp, lanes & ~mask, pc + 1);
         warp.for_phase |= mask;
+        return;
+      case Control::kArriveCluster:
+      case Control::kWaitCluster:
+        if (i.more[0] != 0) break;
+        Go(warp, lanes & ~mask, pc + 1);
+        if (mask == 0) return;
+        Count(warp, i, mask);
+        MeetCluster(warp, i, mask);
         return;
       default:
         break;
@@ -345,6 +337,11 @@ class BlockRun {
     Count(warp, i, here);
     if (i.control == Control::kBarrier) {
       Barrier(warp, i, here);
+      return;
+    }
+    if (i.control == Control::kArriveCluster ||
+        i.control == Control::kWaitCluster) {
+      MeetCluster(warp, i, here);
       return;
     }
     i.run(warp, i, here);
@@ -380,12 +377,12 @@ class BlockRun {
       expected =
           static_cast<int>(warp.At<uint32_t>(i.args[1])[__builtin_ctz(here)]);
     } else {
-      expected = static_cast<int>(block_.threads[3] * block_.threads[4] *
-                                  block_.threads[5]);
+      const auto& shape = warp.block->threads;
+      expected = static_cast<int>(shape[3] * shape[4] * shape[5]);
     }
     warp.for_block |= here;
     warp.barrier = number;
-    int& arrived = block_.arrived[number];
+    int& arrived = warp.block->arrived[number];
     arrived += __builtin_popcount(here);
     if (number > 15 || arrived > expected) {
       warp.Fail(Fault::kLaunchFailed, "more threads than the barrier is for");
@@ -393,7 +390,7 @@ class BlockRun {
     }
     if (arrived < expected) return;
     arrived = 0;
-    for (const auto& other : block_.warps) {
+    for (const auto& other : warp.block->warps) {
       if (other->for_block == 0 || other->barrier != number) continue;
       ForLanes(other->for_block,
                [&](int l) { ++other->pc[static_cast<size_t>(l)]; });
@@ -401,68 +398,164 @@ class BlockRun {
     }
   }
 
-  Block& block_;
+  // The cluster's barrier.
+  void MeetCluster(Warp& warp, const Instruction& i, uint32_t here) {
+    const bool arrives = i.control == Control::kArriveCluster;
+    const uint32_t wrong = here & (arrives ? warp.arrived : ~warp.arrived);
+    if (wrong != 0) {
+      warp.Fail(
+          Fault::kLaunchFailed,
+          arrives ? "arrives twice without a wait" : "waits without an arrival",
+          __builtin_ctz(wrong));
+      return;
+    }
+    if (arrives) {
+      warp.arrived |= here;
+      ForLanes(here, [&](int l) { ++warp.pc[static_cast<size_t>(l)]; });
+      ReleaseCluster();
+    } else {
+      warp.for_cluster |= here;
+      PassCluster(warp);
+    }
+  }
+
+  // When all threads that have not returned have arrived.
+  void ReleaseCluster() {
+    for (const Block& block : blocks_) {
+      for (const auto& warp : block.warps) {
+        if ((warp->arrived & ~warp->released) != warp->live) return;
+      }
+    }
+    for (const Block& block : blocks_) {
+      for (const auto& warp : block.warps) {
+        warp->released = warp->arrived;
+        PassCluster(*warp);
+      }
+    }
+  }
+
+  static void PassCluster(Warp& warp) {
+    const uint32_t passing = warp.for_cluster & warp.released;
+    ForLanes(passing, [&](int l) { ++warp.pc[static_cast<size_t>(l)]; });
+    warp.for_cluster &= ~passing;
+    warp.arrived &= ~passing;
+    warp.released &= ~passing;
+  }
+
+  std::vector<Block>& blocks_;
+  Block* favoured_ = nullptr;  // null: all blocks take turns
   std::mt19937_64 random_;
   Counters* counters_;
 };
 
+// What does not change from block to block.
+std::vector<Block> MakeCluster(const Kernel& kernel, const Launch& launch,
+                               const Memory& memory, unsigned size) {
+  std::vector<Block> blocks(size);
+  for (Block& block : blocks) {
+    block.rank = static_cast<unsigned>(&block - blocks.data());
+    block.kernel = &kernel;
+    block.memory = &memory;
+    for (size_t d = 0; d < 3; ++d) {
+      const unsigned in_cluster = d == 0 ? size : 1;
+      block.threads[3 + d] = launch.threads[d];
+      block.threads[9 + d] = launch.grid[d];
+      block.threads[15 + d] = launch.grid[d] / in_cluster;
+      block.threads[21 + d] = in_cluster;
+    }
+    block.threads[18] = block.threads[24] = block.rank;
+    block.threads[25] = size;
+    block.parameters.resize(
+        static_cast<size_t>(kernel.parameter_bytes + 2 * kAlignment));
+    const auto data = reinterpret_cast<uintptr_t>(block.parameters.data());
+    for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+      std::memcpy(block.parameters.data() +
+                      (kAlignment - data % kAlignment) % kAlignment +
+                      kernel.parameters[i].offset,
+                  launch.arguments[i],
+                  static_cast<size_t>(kernel.parameters[i].bytes));
+    }
+  }
+  return blocks;
+}
+
+// A block of the cluster with this number is about to start.
+void Start(Block& block, unsigned cluster, const Launch& launch) {
+  auto& at = block.threads;
+  at[12] = cluster % at[15];
+  at[13] = at[7] = cluster / at[15] % at[16];
+  at[14] = at[8] = cluster / at[15] / at[16];
+  at[6] = at[12] * at[25] + block.rank;
+  const auto threads = static_cast<int>(at[3] * at[4] * at[5]);
+  block.shared.assign(launch.shared_bytes, kPoison);
+  block.local.assign(static_cast<size_t>(block.kernel->local_bytes * threads),
+                     kPoison);
+  block.phase_barriers.clear();
+  block.arrived.clear();
+  block.loads.clear();
+  block.warps.clear();
+  for (int w = 0; w * kWarpLanes < threads; ++w) {
+    block.warps.push_back(MakeWarp(block, w, threads));
+  }
+}
+
 }  // namespace
 
 Outcome Run(const Kernel& kernel, const Launch& launch, const Memory& memory) {
-  Outcome out;
+  const auto& [x, y, z] = launch.grid;
   const auto threads = static_cast<int>(launch.threads[0] * launch.threads[1] *
                                         launch.threads[2]);
   if (kernel.most_threads > 0 && threads > kernel.most_threads) {
     return {Fault::kLaunchFailed, "more threads than .maxntid"};
   }
-  Block block;
-  block.kernel = &kernel;
-  block.memory = &memory;
-  block.parameters.resize(
-      static_cast<size_t>(kernel.parameter_bytes + 2 * kAlignment));
-  for (size_t d = 0; d < 3; ++d) {
-    block.threads[3 + d] = launch.threads[d];
-    block.threads[9 + d] = launch.grid[d];
+  const std::string wrong_cluster = ClusterTrouble(kernel, x, launch.cluster);
+  if (!wrong_cluster.empty()) {
+    return {Fault::kInvalidClusterSize, kernel.name + ": " + wrong_cluster};
   }
-  const auto data = reinterpret_cast<uintptr_t>(block.parameters.data());
-  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
-    std::memcpy(block.parameters.data() +
-                    (kAlignment - data % kAlignment) % kAlignment +
-                    kernel.parameters[i].offset,
-                launch.arguments[i],
-                static_cast<size_t>(kernel.parameters[i].bytes));
-  }
+  const unsigned size = std::max({kernel.cluster, launch.cluster, 1U});
+  std::vector<Block> blocks = MakeCluster(kernel, launch, memory, size);
+  for (Block& block : blocks) block.cluster = &blocks;
+  Outcome out;
   std::mt19937_64 random(launch.seed);
-  const unsigned blocks = launch.grid[0] * launch.grid[1] * launch.grid[2];
-  const unsigned step = launch.most_blocks > 0 && launch.most_blocks < blocks
-                            ? blocks / launch.most_blocks
-                            : 1;
-  for (unsigned number = step / 2; number < blocks; number += step) {
-    block.threads[6] = number % launch.grid[0];
-    block.threads[7] = number / launch.grid[0] % launch.grid[1];
-    block.threads[8] = number / launch.grid[0] / launch.grid[1];
-    block.shared.assign(launch.shared_bytes, kPoison);
-    block.local.assign(static_cast<size_t>(kernel.local_bytes * threads),
-                       kPoison);
-    block.phase_barriers.clear();
-    block.arrived.clear();
-    block.loads.clear();
-    block.warps.clear();
-    for (int w = 0; w * kWarpLanes < threads; ++w) {
-      block.warps.push_back(MakeWarp(block, w, threads));
+  const unsigned clusters = x / size * y * z;
+  const unsigned most = (launch.most_blocks + size - 1) / size;
+  const unsigned step = most > 0 && most < clusters ? clusters / most : 1;
+  for (unsigned number = step / 2; number < clusters; number += step) {
+    for (Block& block : blocks) Start(block, number, launch);
+    const Block* faulty = ClusterRun(blocks, random(), launch.counters).Run();
+    out.blocks += size;
+    for (const Block& block : blocks) {
+      for (const auto& warp : block.warps) out.instructions += warp->executed;
     }
-    BlockRun(block, random(), launch.counters).Run();
-    ++out.blocks;
-    for (const auto& warp : block.warps) out.instructions += warp->executed;
-    if (block.fault != Fault::kNone) {
-      out.fault = block.fault;
-      out.what = kernel.name + ", block " + std::to_string(block.threads[6]) +
-                 " " + std::to_string(block.threads[7]) + " " +
-                 std::to_string(block.threads[8]) + ", " + block.fault_text;
+    if (faulty != nullptr) {
+      out.fault = faulty->fault;
+      out.what = kernel.name + ", block " + std::to_string(faulty->threads[6]) +
+                 " " + std::to_string(faulty->threads[7]) + " " +
+                 std::to_string(faulty->threads[8]) + ", " + faulty->fault_text;
       return out;
     }
   }
   return out;
+}
+
+std::string ClusterTrouble(const Kernel& kernel, unsigned grid_x,
+                           unsigned cluster) {
+  const unsigned size = std::max({kernel.cluster, cluster, 1U});
+  if (kernel.needs_cluster && kernel.cluster == 0 && cluster == 0) {
+    return "it has .explicitcluster, and nobody says of how many blocks";
+  }
+  if (kernel.cluster != 0 && cluster != 0 && cluster != kernel.cluster) {
+    return "launched with clusters of " + std::to_string(cluster) +
+           " blocks, compiled for " + std::to_string(kernel.cluster);
+  }
+  if (size > kMostBlocksOfCluster) {
+    return "a cluster of " + std::to_string(size) + " blocks";
+  }
+  if (grid_x % size != 0) {
+    return std::to_string(grid_x) + " blocks along x are no multiple of the " +
+           std::to_string(size) + " of a cluster";
+  }
+  return "";
 }
 
 }  // namespace tilefarm::ptx

@@ -1,10 +1,14 @@
-// Executes a kernel of PTX, block after block, as slowly as is right: what is
-// asynchronous is done when it is waited for, what nobody has written is NaN,
-// warps take turns at random places, and lanes that need not be together are
-// not. Every access is checked against its memory.
+// Executes a kernel of PTX, cluster after cluster, as slowly as is right: what
+// is asynchronous is done when it is waited for, what nobody has written is
+// NaN, warps take turns at random places, and lanes that need not be together
+// are not. Every access is checked against its memory.
 //
-// Not modelled: clusters, caches, the order in which threads of other blocks
-// see stores, and what the manual leaves open.
+// Clusters are along x, and their blocks run together. A block may start late
+// and end early; an access to its shared memory before or after is an error.
+//
+// Not modelled: caches, the order in which threads of other blocks see stores,
+// copies to several blocks of a cluster, mbarriers of other blocks, and what
+// the manual leaves open.
 #ifndef TILEFARM_TESTS_GPU_PTX_PTX_MACHINE_H_
 #define TILEFARM_TESTS_GPU_PTX_PTX_MACHINE_H_
 
@@ -26,7 +30,9 @@ struct Launch {
   // Where it is counted what the kernel does; null: nowhere. Then only so many
   // blocks are executed, evenly spaced; 0: all.
   Counters* counters = nullptr;
-  unsigned most_blocks = 0;
+  unsigned most_blocks = 0;  // rounded up to whole clusters
+  // Blocks of a cluster, where the launch says it; 0: as the kernel does.
+  unsigned cluster = 0;
 };
 
 struct Outcome {
@@ -37,6 +43,11 @@ struct Outcome {
 };
 
 Outcome Run(const Kernel& kernel, const Launch& launch, const Memory& memory);
+
+// Why so many blocks along x cannot be launched in clusters; empty: they can.
+// `cluster`: as of Launch. Run has then kInvalidClusterSize.
+std::string ClusterTrouble(const Kernel& kernel, unsigned grid_x,
+                           unsigned cluster);
 
 // What cuTensorMapEncodeTiled does, with its checks: 0 or CUDA_ERROR_INVALID_
 // VALUE, 1. Only tiles whose chunks are swizzled over 128 bytes, without

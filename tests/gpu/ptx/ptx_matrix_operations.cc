@@ -374,6 +374,26 @@ void WaitForProducts(Warp& warp, const Instruction& i, uint32_t) {
 }
 void Nothing(Warp&, const Instruction&, uint32_t) {}
 
+// "barrier.cluster.arrive.release.aligned"; executed by PtxMachine.
+bool MakeClusterBarrier(const Parts& opcode, const Operands& operands,
+                        Instruction& out) {
+  if (opcode.size() < 3 || !operands.empty()) return false;
+  const bool arrives = opcode[2] == "arrive";
+  if (!arrives && opcode[2] != "wait") return false;
+  for (size_t k = 3; k < opcode.size(); ++k) {
+    const std::string& part = opcode[k];
+    const bool orders =
+        arrives ? part == "release" || part == "relaxed" : part == "acquire";
+    const bool known =
+        (orders && k == 3) || (part == "aligned" && k + 1 == opcode.size());
+    if (!known) return false;
+  }
+  out.more = {Has(opcode, "aligned")};
+  out.control = arrives ? Control::kArriveCluster : Control::kWaitCluster;
+  out.run = Nothing;
+  return true;
+}
+
 bool MakeWarpgroupOperation(const Parts& opcode, const Operands& operands,
                             Places& places, Instruction& out) {
   out.control = Control::kWarpWide;
@@ -448,6 +468,9 @@ bool MakeMatrixOperation(const Parts& opcode, const Operands& operands,
     return true;
   }
   if (name == "shfl") return MakeShuffle(opcode, operands, places, out);
+  if (name == "barrier" && Has(opcode, "cluster")) {
+    return MakeClusterBarrier(opcode, operands, out);
+  }
   if (name == "bar" || name == "barrier") {
     // args: number, lanes; more[0]: whether the lanes are given.
     if (!Has(opcode, "sync") || operands.empty() || operands.size() > 2) {

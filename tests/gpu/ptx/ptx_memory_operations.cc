@@ -1,5 +1,8 @@
-// Loads, stores, and moves between registers.
+// What a warp reaches by an address, loads, stores, and moves between
+// registers.
+#include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "tests/gpu/ptx/ptx_numbers.h"
 #include "tests/gpu/ptx/ptx_operations.h"
@@ -8,9 +11,148 @@
 namespace tilefarm::ptx {
 namespace {
 
+constexpr uint32_t kOffsetMask = (uint32_t{1} << kRankShift) - 1;
+
+std::string OfBlock(const Block& block) {
+  return " of block " + std::to_string(block.rank) + " of a cluster of " +
+         std::to_string(block.cluster->size());
+}
+
+// What a warp of any block of the cluster reaches. `lane`: -1: not known.
+unsigned char* SharedOf(Block& block, uint32_t address, int bytes, int align,
+                        Warp& warp, int lane) {
+  const bool own = warp.block == &block;
+  const uint64_t end = uint64_t{address} + static_cast<uint64_t>(bytes);
+  if (address < kSharedBase || end > kSharedBase + block.shared.size()) {
+    warp.Fail(Fault::kIllegalAddress,
+              "shared address " + std::to_string(address) +
+                  (own ? "" : OfBlock(block)) + " of " +
+                  std::to_string(block.shared.size()) + " bytes from " +
+                  std::to_string(kSharedBase),
+              lane);
+    return nullptr;
+  }
+  if (address % static_cast<uint32_t>(align) != 0) {
+    warp.Fail(Fault::kMisalignedAddress,
+              "misaligned shared address " + std::to_string(address) +
+                  (own ? "" : OfBlock(block)),
+              lane);
+    return nullptr;
+  }
+  return block.shared.data() + (address - kSharedBase);
+}
+
+}  // namespace
+
+unsigned char* Warp::Shared(uint32_t address, int bytes, int align) {
+  if (address >> kRankShift == block->rank + 1) address &= kOffsetMask;
+  return SharedOf(*block, address, bytes, align, *this, /*lane=*/-1);
+}
+
+unsigned char* Warp::SharedOfCluster(int lane, uint32_t address, int bytes,
+                                     int align) {
+  const uint32_t above = address >> kRankShift;
+  const uint32_t rank = above == 0 ? block->rank : above - 1;
+  std::vector<Block>& blocks = *block->cluster;
+  if (rank >= blocks.size()) {
+    Fail(Fault::kIllegalAddress,
+         "block " + std::to_string(rank) + " of a cluster of " +
+             std::to_string(blocks.size()),
+         lane);
+    return nullptr;
+  }
+  Block& other = blocks[rank];
+  if (&other != block && (!other.Started() || other.Ended())) {
+    Fail(Fault::kIllegalAddress,
+         std::string("the block has ") +
+             (other.Started() ? "ended" : "not started") + ": address" +
+             OfBlock(other),
+         lane);
+    return nullptr;
+  }
+  return SharedOf(other, address & kOffsetMask, bytes, align, *this, lane);
+}
+
+unsigned char* Warp::Generic(int lane, uint64_t address, int bytes, int align) {
+  if (address < kProcessEnd) return reinterpret_cast<unsigned char*>(address);
+  const uint64_t shared = address - kSharedWindow;
+  if (shared >> kRankShift == 0 || shared >> 32 != 0) {
+    Fail(Fault::kIllegalAddress,
+         "generic address " + std::to_string(address) + " of no memory", lane);
+    return nullptr;
+  }
+  return SharedOfCluster(lane, static_cast<uint32_t>(shared), bytes, align);
+}
+
+unsigned char* Warp::Local(int lane, uint64_t address, int bytes, int align) {
+  const auto all = static_cast<uint64_t>(block->kernel->local_bytes);
+  if (address < kLocalBase ||
+      address + static_cast<uint64_t>(bytes) > kLocalBase + all) {
+    Fail(Fault::kIllegalAddress,
+         "local address " + std::to_string(address) + " of " +
+             std::to_string(all) + " bytes from " + std::to_string(kLocalBase),
+         lane);
+    return nullptr;
+  }
+  if (address % static_cast<uint64_t>(align) != 0) {
+    Fail(Fault::kMisalignedAddress,
+         "misaligned local address " + std::to_string(address), lane);
+    return nullptr;
+  }
+  return LocalMemory(lane) + (address - kLocalBase);
+}
+
+const unsigned char* Warp::Constant(uint32_t address, int bytes, int align) {
+  const std::vector<unsigned char>& all = *block->kernel->constants;
+  const uint64_t end = uint64_t{address} + static_cast<uint64_t>(bytes);
+  if (address < kConstantBase || end > kConstantBase + all.size() ||
+      address % static_cast<uint32_t>(align) != 0) {
+    Fail(Fault::kIllegalAddress,
+         "address of constants " + std::to_string(address) + " of " +
+             std::to_string(all.size()) + " bytes from " +
+             std::to_string(kConstantBase));
+    return nullptr;
+  }
+  return all.data() + (address - kConstantBase);
+}
+
+unsigned char* Warp::LocalMemory(int lane) {
+  const auto thread = static_cast<size_t>(number * kWarpLanes + lane);
+  return block->local.data() +
+         thread * static_cast<size_t>(block->kernel->local_bytes);
+}
+
+unsigned char* Warp::Global(uint64_t address, int bytes, int align) {
+  const auto end = address + static_cast<uint64_t>(bytes);
+  if (address % static_cast<uint64_t>(align) != 0) {
+    Fail(Fault::kMisalignedAddress,
+         "misaligned global address " + std::to_string(address));
+    return nullptr;
+  }
+  for (const auto& [first, last] : ranges) {
+    if (address >= first && end <= last) {
+      return reinterpret_cast<unsigned char*>(address);
+    }
+  }
+  const auto range = block->memory->Find(address);
+  if (address < range.first || end > range.second) {
+    const auto distance =
+        range.second == 0
+            ? std::string("no allocation")
+            : "byte " + std::to_string(address - range.first) + " of " +
+                  std::to_string(range.second - range.first);
+    Fail(Fault::kIllegalAddress, "global address: " + distance);
+    return nullptr;
+  }
+  ranges[next_range++ % ranges.size()] = range;
+  return reinterpret_cast<unsigned char*>(address);
+}
+
+namespace {
+
 // Memory ----------------------------------------------------------------------
 
-enum class Space { kShared, kGlobal, kLocal, kConstant, kPlain };
+enum class Space { kShared, kCluster, kGlobal, kLocal, kConstant, kPlain };
 
 // Shared memory is addressed by 32 bits, local memory by more[4] bytes.
 // Parameters have addresses of this process, and so has local memory where it
@@ -20,6 +162,11 @@ auto* Reach(Warp& warp, const Instruction& i, int lane, int bytes) {
   const int64_t offset = i.more[0];
   if constexpr (space == Space::kShared) {
     return warp.Shared(
+        warp.At<uint32_t>(i.args[0])[lane] + static_cast<uint32_t>(offset),
+        bytes, bytes);
+  } else if constexpr (space == Space::kCluster) {
+    return warp.SharedOfCluster(
+        lane,
         warp.At<uint32_t>(i.args[0])[lane] + static_cast<uint32_t>(offset),
         bytes, bytes);
   } else if constexpr (space == Space::kGlobal) {
@@ -37,8 +184,10 @@ auto* Reach(Warp& warp, const Instruction& i, int lane, int bytes) {
     return warp.Local(lane, address + static_cast<uint64_t>(offset), bytes,
                       bytes);
   } else {
-    return reinterpret_cast<unsigned char*>(warp.At<uint64_t>(i.args[0])[lane] +
-                                            static_cast<uint64_t>(offset));
+    return warp.Generic(
+        lane,
+        warp.At<uint64_t>(i.args[0])[lane] + static_cast<uint64_t>(offset),
+        bytes, bytes);
   }
 }
 
@@ -49,6 +198,53 @@ void ConvertLocal(Warp& warp, const Instruction& i, uint32_t mask) {
     const uint64_t by = memory - kLocalBase;
     const uint64_t from = warp.At<uint64_t>(i.args[1])[l];
     warp.At<uint64_t>(i.args[0])[l] = i.more[0] != 0 ? from - by : from + by;
+  });
+}
+
+// Lanes may convert what they do not access: what has no result is an address
+// of no memory.
+constexpr uint64_t kNowhere = ~uint64_t{0};
+
+uint32_t PlaceIn(unsigned rank, uint64_t address) {
+  return (std::min(rank, 0xfeU) + 1) << kRankShift |
+         (static_cast<uint32_t>(address) & kOffsetMask);
+}
+bool IsGenericShared(uint64_t address) {
+  return address >= kSharedWindow && address - kSharedWindow <= ~uint32_t{0};
+}
+
+// more[0]: to shared addresses, from generic ones. The latter have the block's
+// rank, the former of the own block do not.
+void ConvertShared(Warp& warp, const Instruction& i, uint32_t mask) {
+  const unsigned rank = warp.block->rank;
+  ForLanes(mask, [&](int l) {
+    const uint64_t from = warp.At<uint64_t>(i.args[1])[l];
+    uint64_t& to = warp.At<uint64_t>(i.args[0])[l];
+    if (i.more[0] == 0) {
+      to = kSharedWindow + (from <= kOffsetMask ? PlaceIn(rank, from) : from);
+    } else if (!IsGenericShared(from)) {
+      to = kNowhere;
+    } else {
+      to = from - kSharedWindow;
+      if (to >> kRankShift == rank + 1) to &= kOffsetMask;
+    }
+  });
+}
+
+// args: result, address, rank; T: of shared addresses.
+template <typename T>
+void MapShared(Warp& warp, const Instruction& i, uint32_t mask) {
+  ForLanes(mask, [&](int l) {
+    warp.At<T>(i.args[0])[l] =
+        PlaceIn(warp.At<uint32_t>(i.args[2])[l], warp.At<T>(i.args[1])[l]);
+  });
+}
+void MapGeneric(Warp& warp, const Instruction& i, uint32_t mask) {
+  ForLanes(mask, [&](int l) {
+    const uint64_t from = warp.At<uint64_t>(i.args[1])[l];
+    const unsigned rank = warp.At<uint32_t>(i.args[2])[l];
+    warp.At<uint64_t>(i.args[0])[l] =
+        IsGenericShared(from) ? kSharedWindow + PlaceIn(rank, from) : kNowhere;
   });
 }
 
@@ -104,7 +300,9 @@ bool MakeAccess(const Parts& opcode, const Operands& operands, Places& places,
     return false;
   }
   const Type type = ParseType(opcode.back());
-  const bool shared = Has(opcode, "shared") || Has(opcode, "shared::cta");
+  const bool cluster = Has(opcode, "shared::cluster");
+  const bool shared =
+      cluster || Has(opcode, "shared") || Has(opcode, "shared::cta");
   const bool global = Has(opcode, "global");
   if (type.kind == 0) return false;
   if (Has(opcode, "volatile") || Has(opcode, "acquire") ||
@@ -130,7 +328,9 @@ bool MakeAccess(const Parts& opcode, const Operands& operands, Places& places,
     if (one.width == 0 && width != type.bytes()) return false;
   }
   out.more = {offset, type.bytes(), width, type.kind == 's', is_word ? 4 : 8};
-  if (shared) {
+  if (cluster) {
+    out.run = is_load ? Load<Space::kCluster> : Store<Space::kCluster>;
+  } else if (shared) {
     out.run = is_load ? Load<Space::kShared> : Store<Space::kShared>;
   } else if (global) {
     out.run = is_load ? Load<Space::kGlobal> : Store<Space::kGlobal>;
@@ -140,8 +340,8 @@ bool MakeAccess(const Parts& opcode, const Operands& operands, Places& places,
     out.run = is_load ? Load<Space::kLocal> : Store<Space::kLocal>;
   } else if (Has(opcode, "param") || opcode.size() == 2 ||
              opcode[1].starts_with('v')) {
-    // Without a space: only registers in memory are addressed so by us, and
-    // those of Memory, which are addresses of this process too.
+    // Without a space: registers in memory and those of Memory, which are
+    // addresses of this process, and shared memory of the cluster.
     out.run = is_load ? Load<Space::kPlain> : Store<Space::kPlain>;
   } else {
     return false;
@@ -220,13 +420,40 @@ bool MakeMove(const Parts& opcode, const Operands& operands, Places& places,
 bool MakeAddressConversion(const Parts& opcode, const Operands& operands,
                            Places& places, Instruction& out) {
   const Type type = ParseType(opcode.back());
-  if (operands.size() != 2 || type.kind == 0 || type.bits != 64 ||
-      Has(opcode, "shared")) {
-    return false;
-  }
+  if (operands.size() != 2 || type.kind == 0 || type.bits != 64) return false;
+  const bool shared = Has(opcode, "shared") || Has(opcode, "shared::cta") ||
+                      Has(opcode, "shared::cluster");
   out.args = {places.Place(operands[0], type), places.Place(operands[1], type)};
   out.more = {Has(opcode, "to")};
-  out.run = Has(opcode, "local") ? ConvertLocal : Move<uint64_t>;
+  out.run = shared                 ? ConvertShared
+            : Has(opcode, "local") ? ConvertLocal
+                                   : Move<uint64_t>;
+  return true;
+}
+
+// "mapa": without a space, of generic addresses.
+bool MakeClusterAddress(const Parts& opcode, const Operands& operands,
+                        Places& places, Instruction& out) {
+  const Type type = ParseType(opcode.back());
+  const bool shared = Has(opcode, "shared::cluster");
+  if (operands.size() != 3 || opcode.size() != (shared ? 3U : 2U) ||
+      type.kind != 'u' || type.bits < 32) {
+    return false;
+  }
+  for (size_t k = 0; k < 2; ++k) {
+    const int width = operands[k].width;
+    if (width > 0 && width != type.bytes()) return false;
+  }
+  // Names are shared addresses.
+  if (!shared &&
+      (type.bits != 64 || operands[1].kind != Operand::Kind::kRegister)) {
+    return false;
+  }
+  out.args = {places.Place(operands[0], type), places.Place(operands[1], type),
+              places.Place(operands[2], ParseType("u32"))};
+  out.run = !shared           ? MapGeneric
+            : type.bits == 32 ? MapShared<uint32_t>
+                              : MapShared<uint64_t>;
   return true;
 }
 

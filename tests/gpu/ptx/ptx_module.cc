@@ -17,22 +17,23 @@ namespace {
 // Special registers that a lane has all the time.
 const std::map<std::string, Preset, std::less<>>& SpecialRegisters() {
   using Kind = Preset::Kind;
-  static const auto* all = new std::map<std::string, Preset, std::less<>>{
-      {"%tid.x", {Kind::kThread, 4, 0}},
-      {"%tid.y", {Kind::kThread, 4, 1}},
-      {"%tid.z", {Kind::kThread, 4, 2}},
-      {"%ntid.x", {Kind::kThread, 4, 3}},
-      {"%ntid.y", {Kind::kThread, 4, 4}},
-      {"%ntid.z", {Kind::kThread, 4, 5}},
-      {"%ctaid.x", {Kind::kThread, 4, 6}},
-      {"%ctaid.y", {Kind::kThread, 4, 7}},
-      {"%ctaid.z", {Kind::kThread, 4, 8}},
-      {"%nctaid.x", {Kind::kThread, 4, 9}},
-      {"%nctaid.y", {Kind::kThread, 4, 10}},
-      {"%nctaid.z", {Kind::kThread, 4, 11}},
-      {"%laneid", {Kind::kLane, 4, 0}},
-      // Nobody waits in vain here, see PtxMachine.
-      {"%globaltimer", {Kind::kConstant, 8, 0}}};
+  static const auto* all = [] {
+    auto* made = new std::map<std::string, Preset, std::less<>>{
+        {"%cluster_ctarank", {Kind::kThread, 4, 24}},
+        {"%cluster_nctarank", {Kind::kThread, 4, 25}},
+        {"%laneid", {Kind::kLane, 4, 0}},
+        // Nobody waits in vain here, see PtxMachine.
+        {"%globaltimer", {Kind::kConstant, 8, 0}}};
+    uint64_t index = 0;
+    for (const char* name :
+         {"%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid",
+          "%cluster_ctaid", "%cluster_nctaid"}) {
+      for (const char* axis : {".x", ".y", ".z"}) {
+        (*made)[std::string(name) + axis] = {Kind::kThread, 4, index++, 0};
+      }
+    }
+    return made;
+  }();
   return *all;
 }
 
@@ -250,24 +251,41 @@ class Parser : public Places {
       }
     }
     while (!Skip("{")) {
-      const std::string_view word = Word();
-      int n[3] = {1, 1, 1};
-      if (word == ".maxntid") {
-        for (int i = 0; i == 0 || (i < 3 && Skip(",")); ++i) {
-          if (!Number(&n[i])) return Fail("no bound of threads");
-        }
-        kernel_->most_threads = n[0] * n[1] * n[2];
-      } else if (word == ".minnctapersm" || word == ".maxnreg") {
-        if (!Number(&n[0])) return Fail("no number");
-      } else {
-        return Fail("unsupported directive: " + std::string(word));
-      }
+      if (!DirectiveOfKernel()) return false;
     }
     while (!scopes_.empty()) {
       if (SkipSpace(), at_ >= text_.size()) return Fail("no end of " + name);
       if (!Statement()) return false;
     }
     kernel_ = nullptr;
+    return true;
+  }
+
+  // After the parameters.
+  bool DirectiveOfKernel() {
+    const std::string_view word = Word();
+    int n[3] = {1, 1, 1};
+    if (word == ".maxntid" || word == ".reqnctapercluster") {
+      for (int i = 0; i == 0 || (i < 3 && Skip(",")); ++i) {
+        if (!Number(&n[i])) return Fail("no number of " + std::string(word));
+      }
+      if (word == ".maxntid") {
+        kernel_->most_threads = n[0] * n[1] * n[2];
+        return true;
+      }
+      const auto most = static_cast<int>(kMostBlocksOfCluster);
+      if (n[0] < 1 || n[0] > most || n[1] != 1 || n[2] != 1) {
+        return Fail("unsupported shape of a cluster");
+      }
+      kernel_->cluster = static_cast<unsigned>(n[0]);
+    } else if (word == ".explicitcluster") {
+      kernel_->needs_cluster = true;
+    } else if (word == ".minnctapersm" || word == ".maxnreg" ||
+               word == ".maxclusterrank") {
+      if (!Number(&n[0])) return Fail("no number of " + std::string(word));
+    } else {
+      return Fail("unsupported directive: " + std::string(word));
+    }
     return true;
   }
 

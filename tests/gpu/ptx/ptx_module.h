@@ -36,6 +36,9 @@ enum class Control : uint8_t {
   kMembers,    // when the lanes that it names have
   kBarrier,    // "bar.sync"
   kWaitPhase,  // "mbarrier.try_wait"
+  // "barrier.cluster"; more[0]: aligned.
+  kArriveCluster,
+  kWaitCluster,
 };
 
 struct Instruction {
@@ -74,6 +77,8 @@ struct Kernel {
   std::vector<Instruction> code;
   const std::vector<unsigned char>* constants = nullptr;  // the module's
   int most_threads = 0;  // of a block, ".maxntid"; 0: not said
+  unsigned cluster = 0;  // blocks along x, ".reqnctapercluster"; 0: not said
+  bool needs_cluster = false;  // ".explicitcluster"
 };
 
 // The first byte of shared memory: the driver keeps what is below. And those of
@@ -81,6 +86,15 @@ struct Kernel {
 inline constexpr uint32_t kSharedBase = 1024;
 inline constexpr uint32_t kLocalBase = 4096;
 inline constexpr uint32_t kConstantBase = 8192;
+
+// Shared memory of the blocks of a cluster ("shared::cluster"): the number of
+// the block in the cluster + 1 stands above these bits; 0: the own block.
+inline constexpr int kRankShift = 24;
+inline constexpr unsigned kMostBlocksOfCluster = 16;
+// Generic addresses of it have this added. Addresses of this process are below
+// the second one.
+inline constexpr uint64_t kSharedWindow = uint64_t{1} << 60;
+inline constexpr uint64_t kProcessEnd = uint64_t{1} << 56;
 
 class Module {
  public:

@@ -259,6 +259,7 @@ bool MakeOperation(const Parts& opcode, const Operands& operands,
   if (name == "cvta") {
     return MakeAddressConversion(opcode, operands, places, out);
   }
+  if (name == "mapa") return MakeClusterAddress(opcode, operands, places, out);
   if (name == "setp") return MakeSetPredicate(opcode, operands, places, out);
   const Type type = ParseType(opcode.back());
   if (type.kind == 0 || operands.empty()) return false;

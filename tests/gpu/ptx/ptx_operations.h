@@ -67,7 +67,7 @@ bool MakeOperation(const Parts& opcode, const Operands& operands,
 bool MakeMatrixOperation(const Parts& opcode, const Operands& operands,
                          Places& places, Instruction& out);
 
-// By opcode[0]: "setp", "cvt", "ld" and "st", "mov", "cvta"; "cp",
+// By opcode[0]: "setp", "cvt", "ld" and "st", "mov", "cvta", "mapa"; "cp",
 // "mbarrier".
 bool MakeSetPredicate(const Parts& opcode, const Operands& operands,
                       Places& places, Instruction& out);
@@ -79,6 +79,8 @@ bool MakeMove(const Parts& opcode, const Operands& operands, Places& places,
               Instruction& out);
 bool MakeAddressConversion(const Parts& opcode, const Operands& operands,
                            Places& places, Instruction& out);
+bool MakeClusterAddress(const Parts& opcode, const Operands& operands,
+                        Places& places, Instruction& out);
 bool MakeCopy(const Parts& opcode, const Operands& operands, Places& places,
               Instruction& out);
 bool MakePhaseBarrier(const Parts& opcode, const Operands& operands,

@@ -20,13 +20,14 @@ inline constexpr uint32_t kAllLanes = ~uint32_t{0};
 // What memory and registers have that nobody has written: NaN in all types.
 inline constexpr unsigned char kPoison = 0xff;
 
-// Errors of the Driver API that a kernel can make.
+// Errors of the Driver API that a kernel, or its launch, can make.
 enum class Fault : int {
   kNone = 0,
   kIllegalAddress = 700,
   kIllegalInstruction = 715,
   kMisalignedAddress = 716,
   kLaunchFailed = 719,
+  kInvalidClusterSize = 912,
 };
 
 // Global memory.
@@ -82,9 +83,11 @@ struct BoxLoad {
 struct Warp;
 
 struct Block {
+  std::vector<Block>* cluster = nullptr;  // that it is one of
+  unsigned rank = 0;                      // its number there
   const Kernel* kernel = nullptr;
   const Memory* memory = nullptr;
-  std::array<unsigned, 12> threads = {};  // as Preset::kThread: [3] on
+  std::array<unsigned, 26> threads = {};  // as Preset::kThread: [3] on
   std::vector<unsigned char> shared;      // from kSharedBase
   std::vector<unsigned char> local;
   std::vector<unsigned char> parameters;
@@ -94,6 +97,9 @@ struct Block {
   std::vector<BoxLoad> loads;       // that have not landed
   Fault fault = Fault::kNone;
   std::string fault_text;
+
+  bool Started() const;
+  bool Ended() const;  // all threads have returned
 };
 
 // One of the matrix products of a warpgroup that are not waited for.
@@ -132,8 +138,11 @@ struct Warp {
   int number = 0;     // in its block
   uint32_t live = 0;  // lanes that have not returned
   // Lanes that wait at pc: for the others of the warp, at a barrier of the
-  // block, or for a phase.
-  uint32_t for_warp = 0, for_block = 0, for_phase = 0;
+  // block, for a phase, or for the cluster.
+  uint32_t for_warp = 0, for_block = 0, for_phase = 0, for_cluster = 0;
+  // Lanes between their arrival at the cluster's barrier and the end of their
+  // wait for it, and those of them for which all others have arrived.
+  uint32_t arrived = 0, released = 0;
   uint32_t barrier = 0;  // number of the block's, of `for_block`
   std::array<int, kWarpLanes> pc = {};
   std::unique_ptr<unsigned char[]> file;
@@ -155,6 +164,11 @@ struct Warp {
 
   // Null: a fault, which is set. The access must be aligned to `align`.
   unsigned char* Shared(uint32_t address, int bytes, int align);
+  // Of any block of the cluster.
+  unsigned char* SharedOfCluster(int lane, uint32_t address, int bytes,
+                                 int align);
+  // Addresses of this process are not checked.
+  unsigned char* Generic(int lane, uint64_t address, int bytes, int align);
   unsigned char* Global(uint64_t address, int bytes, int align);
   unsigned char* Local(int lane, uint64_t address, int bytes, int align);
   unsigned char* LocalMemory(int lane);

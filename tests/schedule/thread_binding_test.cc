@@ -161,6 +161,44 @@ for i_0 in T.thread_binding(4, thread="blockIdx.y"):
               C[vi, vj] = B[vi, vj] + T.float32(1))"));
 }
 
+// What the blocks of a cluster share is fetched for all of them; the memory of
+// one block for that one.
+TEST(ThreadBinding, ClusterRegionsCoverTheBlocks) {
+  for (const auto& [scope, rows, row] :
+       {std::tuple{"shared.cluster", "8, 32", "i_0 * 8 + ax0"},
+        std::tuple{"shared", "1, 32", "i_0 * 8 + i_1 + ax0"}}) {
+    ExpectBecomes(
+        TwoElementwise(),
+        absl::StrCat("b0 = sch.get_block(\"B\")\nsch.set_scope(b0, 0, \"",
+                     scope, R"(")
+b1 = sch.get_block("C")
+l2, l3 = sch.get_loops(b1)
+l4, l5 = sch.split(l2, factors=[None, 8])
+sch.bind(l4, "blockIdx.x")
+sch.bind(l5, "clusterCtaIdx.x")
+sch.compute_at(b0, l5, preserve_unit_loops=True)
+)"),
+        Program("A: T.Buffer((32, 32), \"float32\"), "
+                "C: T.Buffer((32, 32), \"float32\")",
+                absl::StrCat("B = T.alloc_buffer((32, 32), scope=\"", scope,
+                             R"(")
+for i_0 in T.thread_binding(4, thread="blockIdx.x"):
+    for i_1 in T.thread_binding(8, thread="clusterCtaIdx.x"):
+        for ax0, ax1 in T.grid()",
+                             rows, R"():
+            with T.block("B"):
+                vi = T.axis.spatial(32, )",
+                             row, R"()
+                vj = T.axis.spatial(32, ax1)
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+        for j in range(32):
+            with T.block("C"):
+                vi = T.axis.spatial(32, i_0 * 8 + i_1)
+                vj = T.axis.spatial(32, j)
+                C[vi, vj] = B[vi, vj] + T.float32(1))")));
+  }
+}
+
 TEST(ThreadBinding, LocalAndGlobalRegionsAreThoseOfOneThread) {
   for (const char* scope : {"local", "global"}) {
     ExpectBecomes(
@@ -206,6 +244,23 @@ sch.bind(l2, "blockIdx.x")
                 kIllegal,
                 {"bind: loop j (block C): a loop over blockIdx.x cannot be "
                  "inside of loop i over threadIdx.x"});
+  ExpectRefused(
+      TwoElementwise(), R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+sch.bind(l1, "threadIdx.x")
+sch.bind(l2, "clusterCtaIdx.x")
+)",
+      kIllegal,
+      {"bind: loop j (block C): a loop over clusterCtaIdx.x cannot be "
+       "inside of loop i over threadIdx.x"});
+  ExpectRefused(TwoElementwise(), R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+sch.bind(l1, "clusterCtaIdx.x")
+sch.bind(l2, "clusterCtaIdx.x")
+)",
+                kIllegal,
+                {"it is inside of loop i, which has the same axis "
+                 "clusterCtaIdx.x"});
   ExpectRefused(TwoElementwise(), R"(b0 = sch.get_block("C")
 l1, l2 = sch.get_loops(b0)
 sch.bind(l2, "blockIdx.x")

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "tests/schedule/block_test_support.h"
 
 namespace tilefarm::testing {
@@ -161,42 +162,38 @@ for i_0 in T.thread_binding(4, thread="blockIdx.y"):
               C[vi, vj] = B[vi, vj] + T.float32(1))"));
 }
 
-// What the blocks of a cluster share is fetched for all of them; the memory of
-// one block for that one.
-TEST(ThreadBinding, ClusterRegionsCoverTheBlocks) {
-  for (const auto& [scope, rows, row] :
-       {std::tuple{"shared.cluster", "8, 32", "i_0 * 8 + ax0"},
-        std::tuple{"shared", "1, 32", "i_0 * 8 + i_1 + ax0"}}) {
-    ExpectBecomes(
-        TwoElementwise(),
-        absl::StrCat("b0 = sch.get_block(\"B\")\nsch.set_scope(b0, 0, \"",
-                     scope, R"(")
+// A block of a cluster has its own rows; of what the blocks share, each would
+// write those of all.
+TEST(ThreadBinding, BlocksOfAClusterShareTheirMemory) {
+  constexpr char kTrace[] = R"(b0 = sch.get_block("B")
+sch.set_scope(b0, 0, "$0")
 b1 = sch.get_block("C")
 l2, l3 = sch.get_loops(b1)
 l4, l5 = sch.split(l2, factors=[None, 8])
 sch.bind(l4, "blockIdx.x")
 sch.bind(l5, "clusterCtaIdx.x")
 sch.compute_at(b0, l5, preserve_unit_loops=True)
-)"),
-        Program("A: T.Buffer((32, 32), \"float32\"), "
-                "C: T.Buffer((32, 32), \"float32\")",
-                absl::StrCat("B = T.alloc_buffer((32, 32), scope=\"", scope,
-                             R"(")
+)";
+  ExpectBecomes(TwoElementwise(), absl::Substitute(kTrace, "shared"),
+                Program("A: T.Buffer((32, 32), \"float32\"), "
+                        "C: T.Buffer((32, 32), \"float32\")",
+                        R"(B = T.alloc_buffer((32, 32), scope="shared")
 for i_0 in T.thread_binding(4, thread="blockIdx.x"):
     for i_1 in T.thread_binding(8, thread="clusterCtaIdx.x"):
-        for ax0, ax1 in T.grid()",
-                             rows, R"():
+        for ax0, ax1 in T.grid(1, 32):
             with T.block("B"):
-                vi = T.axis.spatial(32, )",
-                             row, R"()
+                vi = T.axis.spatial(32, i_0 * 8 + i_1 + ax0)
                 vj = T.axis.spatial(32, ax1)
                 B[vi, vj] = A[vi, vj] * T.float32(2)
         for j in range(32):
             with T.block("C"):
                 vi = T.axis.spatial(32, i_0 * 8 + i_1)
                 vj = T.axis.spatial(32, j)
-                C[vi, vj] = B[vi, vj] + T.float32(1))")));
-  }
+                C[vi, vj] = B[vi, vj] + T.float32(1))"));
+  ExpectRefused(TwoElementwise(), absl::Substitute(kTrace, "shared.cluster"),
+                kIllegal,
+                {"compute_at: loop i_1 (block B): iterations of block B would "
+                 "write the same elements at the same time"});
 }
 
 TEST(ThreadBinding, LocalAndGlobalRegionsAreThoseOfOneThread) {

@@ -121,12 +121,16 @@ absl::Status DivideOverCluster(Schedule& schedule, BlockRv writer) {
 }  // namespace
 
 absl::StatusOr<std::optional<BlockRv>> SplitForCluster(Schedule& schedule,
-                                                       BlockRv block,
-                                                       bool all_terms) {
+                                                       BlockRv block) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   const auto split = node->annotations.find(kClusterSplit);
   if (split == node->annotations.end()) return std::nullopt;
-  const int64_t parts = split->second.AsInt().value_or(1);
+  const ir::AttrList* how = split->second.AsList();
+  if (how == nullptr || how->size() != 2) {
+    return absl::FailedPreconditionError("not a number of parts");
+  }
+  const int64_t parts = (*how)[0].AsInt().value_or(1);
+  const bool all_terms = (*how)[1].AsInt() == 1;
   TF_RETURN_IF_ERROR(schedule.Unannotate(block, kClusterSplit));
   TF_ASSIGN_OR_RETURN(const BlockRv partial,
                       SplitInParts(schedule, block, parts, all_terms));

@@ -20,8 +20,8 @@
 
 namespace tilefarm::space {
 
-// On a product whose sums the blocks of clusters compute in so many parts,
-// until it is tiled.
+// On a product whose sums the blocks of clusters compute in parts, until it is
+// tiled: how many, and 1 if all terms are divided as one (SplitInParts).
 inline constexpr char kClusterSplit[] = "tilefarm.cluster_split";
 // On the block that computes these parts, whose first variable is the part.
 inline constexpr char kClusterParts[] = "tilefarm.cluster_parts";
@@ -37,10 +37,8 @@ inline bool AwaitsCluster(const ir::BlockNode& block) {
 }
 
 // The block of the parts, if the block has kClusterSplit; else nullopt.
-// `all_terms`: SplitInParts.
 absl::StatusOr<std::optional<schedule::BlockRv>> SplitForCluster(
-    schedule::Schedule& schedule, schedule::BlockRv block,
-    bool all_terms = false);
+    schedule::Schedule& schedule, schedule::BlockRv block);
 
 // Binds the outer loops, which are around all others, to blocks. Of a block
 // that sums in a cluster, the first of them is the part. The loop over blocks.

@@ -228,9 +228,11 @@ Alternatives SplitReductionOverBlocks(const RuleContext& context,
     }
     Schedule attempt = schedule;
     const absl::Status split =
-        way.cluster
-            ? attempt.Annotate(block, kClusterSplit, ir::Attr(way.parts))
-            : SplitInParts(attempt, block, way.parts, row > 0).status();
+        way.cluster ? attempt.Annotate(
+                          block, kClusterSplit,
+                          ir::Attr(ir::AttrList{ir::Attr(way.parts),
+                                                ir::Attr(int64_t{row > 0})}))
+                    : SplitInParts(attempt, block, way.parts, row > 0).status();
     if (split.ok()) results.push_back(std::move(attempt));
   }
   return results;

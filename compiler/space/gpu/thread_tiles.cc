@@ -235,14 +235,18 @@ int64_t ThreadTiles::FragmentRegisters(const TileFactors& factors) const {
   return CeilDiv(bytes, 4);
 }
 
-int64_t ThreadTiles::SharedBytes(const TileFactors& factors, int stages) const {
+int64_t ThreadTiles::FetchedBytes(const TileFactors& factors,
+                                  int stages) const {
   int64_t bytes = 0;
   for (const int read : fetched_) {
     bytes += Footprint(read, factors) * stages *
              block_.reads[static_cast<size_t>(read)].buffer->dtype.bytes();
   }
-  if (cluster_ == 1) return bytes;
-  // Its results are there as well.
+  return bytes;
+}
+
+int64_t ThreadTiles::SharedBytes(const TileFactors& factors, int stages) const {
+  if (cluster_ == 1) return FetchedBytes(factors, stages);
   int64_t results = block_.writes[0].buffer->dtype.bytes();
   for (size_t a = 0; a < axes_.size(); ++a) {
     if (axes_[a].reduces) continue;
@@ -250,7 +254,7 @@ int64_t ThreadTiles::SharedBytes(const TileFactors& factors, int stages) const {
       results *= factors[a][f];
     }
   }
-  return bytes + results;
+  return FetchedBytes(factors, stages) + results;
 }
 
 double ThreadTiles::Waste(const TileFactors& factors) const {
@@ -390,7 +394,7 @@ void ThreadTiles::SetTerms(TileFactors& factors) const {
     int64_t own = DefaultTerms(i, steps);
     const auto set = [&] { factors[i] = {CeilDiv(extent, own), own, 1}; };
     set();
-    while (own > 1 && SharedBytes(factors, 2) >
+    while (own > 1 && FetchedBytes(factors, 2) >
                           std::min(kDefaultShared, limits_.block_shared)) {
       own = CeilDiv(own, 2);
       set();

@@ -80,6 +80,9 @@ class ThreadTiles {
   TileFactors DealLanes(const std::vector<size_t>& tiled) const;
   // Decides the terms of a fetch.
   void SetTerms(TileFactors& factors) const;
+  // Of shared memory: for the operands; with the results that a cluster adds
+  // up.
+  int64_t FetchedBytes(const TileFactors& factors, int stages) const;
   int64_t SharedBytes(const TileFactors& factors, int stages) const;
   // The iterations of the tiles over those of the loops.
   double Waste(const TileFactors& factors) const;

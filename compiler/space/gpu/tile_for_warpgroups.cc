@@ -267,7 +267,7 @@ bool StoresTiles(const ir::BlockNode& written, const ir::BufferNode* sums) {
 absl::Status Tile(Schedule& schedule, BlockRv block, const GroupWay& way) {
   const BlockRv sums = block;
   TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> partial,
-                      SplitForCluster(schedule, sums, /*all_terms=*/true));
+                      SplitForCluster(schedule, sums));
   if (partial) block = *partial;
   if (partial && way.boxes) {
     return absl::FailedPreconditionError("the cluster adds the results up");

@@ -65,6 +65,12 @@ class ThreadTiles {
   std::string WhyNot(const TileFactors& factors, int stages) const;
 
  private:
+  // Positions of the factors.
+  enum Spatial { kBlocks, kVirtual, kWarps, kLanes, kInnerTile };
+  enum Reduce { kFetches, kOuterSteps, kInnerSteps };
+  // Elements of float32 that a thread loads at once.
+  static constexpr int64_t kVectorElements = 4;
+
   struct Axis {
     int64_t extent = 1;
     bool reduces = false;
